@@ -34,9 +34,11 @@ from tests.store.database import Database
 TERM = Term("resolver", uid("H1"), 1, 600.0)
 
 
-def step(label: str, query: Query[Any], *, insists: bool = False) -> Step:
+def step(label: str, query: Query[Any], *, resend_if_empty: bool = False) -> Step:
     """What it may do is judged when all is over, not by its answer."""
-    return Step(label, query, lambda reply: tuple(str(row[0]) for row in reply.rows), lambda _: [], insists=insists)
+    return Step(
+        label, query, lambda reply: tuple(str(row[0]) for row in reply.rows), lambda _: [], resend_if_empty=resend_if_empty
+    )
 
 
 def committed(*steps: Step) -> Script:
@@ -51,7 +53,7 @@ def waits(name: str = "W", policy: str = "cancel") -> Step:
 def continues(link: str = "N", **more: Any) -> Step:
     outcomes = {uid("J"): [uid("C1"), {"id": uid(link), "kind": "work", **more}]}
     given = FinishedRuns(f"{{{uid('J')}}}", f"{{{uid('C1')}}}", json.dumps(outcomes))
-    return step(f"C1 continues with {link}", chains.continue_jobs(given), insists=True)
+    return step(f"C1 continues with {link}", chains.continue_jobs(given), resend_if_empty=True)
 
 
 ARM = step("arm", blockers.arm(TERM, limit=10))
@@ -189,9 +191,9 @@ def test_no_end_is_missed_and_no_chain_has_two_tails(interleaved, case):
             if known.covers(order):
                 continue
             interleaved.restore(state)
-            with interleaved.mended():
+            with interleaved.reconnecting_after_errors():
                 events = Play(interleaved, scripts, known).play(order).events
-            told = [f"{case[1 + taken.who]}: {taken.step.label} -> {taken.told}" for taken in events]
+            told = [f"{case[1 + taken.who]}: {taken.step.label} -> {taken.answer}" for taken in events]
             # To wait for what was deleted is refused.
             assert not [line for line in told if "error" in line and "does not exist" not in line], told
             come_to_rest(database)

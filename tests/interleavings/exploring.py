@@ -1,4 +1,4 @@
-"""Plays all schedules of some scripts, and finds the plainest that goes wrong."""
+"""Plays all schedules of some scripts, and finds the simplest one that fails."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tests.interleavings.judging import Judge, Violation
 from tests.interleavings.orders import Known, orders
 from tests.interleavings.playing import Play, Played
 from tests.interleavings.start_states import START_STATES
-from tests.interleavings.steps.caretaking import give_back
+from tests.interleavings.steps.caretaking import return_jobs
 from tests.interleavings.steps.step import COMMIT, Script, Step
 from tests.interleavings.world import TwoPlaces
 
-COME_HOME: Script = (give_back(), COMMIT)
+FINAL_RETURN: Script = (return_jobs(), COMMIT)
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Wrong:
 
     @property
     def length(self) -> tuple[int, int, int]:
-        """The fewer sessions, changes between them and waits, the easier it is to follow."""
+        """A schedule with fewer sessions, switches between them and waits is easier to follow."""
         switches = sum(one.who != other.who for one, other in pairwise(self.played.steps))
         return len(self.names), switches, sum(bool(taken.waited_for) for taken in self.played.steps)
 
@@ -36,7 +36,7 @@ class Explored:
     schedules: int = 0
     """All orders of the steps."""
     played: int = 0
-    """Without those that come to the same as one that was played, because somebody had to wait."""
+    """Without orders that are equivalent to one already played, because a session had to wait for a lock."""
     wrong: list[Wrong] = field(default_factory=list)
 
 
@@ -52,13 +52,13 @@ def explore(
             continue
         found.played += 1
         start = interleaved.restore(start_state)
-        with interleaved.mended():
+        with interleaved.reconnecting_after_errors():
             played = Play(interleaved, list(scripts.values()), known).play(order)
         try:
             judge = Judge(start)
-            judge.hear(played)
+            judge.add(played)
             judge.compare(interleaved.look())
-            _come_home(interleaved, judge)
+            _return_finally(interleaved, judge)
         except (Violation, TwoPlaces) as violation:
             found.wrong.append(Wrong(list(scripts), played, str(violation)))
             if until_wrong:
@@ -66,8 +66,8 @@ def explore(
     return found
 
 
-def plainest(interleaved: InterleavedDatabase, start_state: str, scripts: Mapping[str, Script], found: Explored) -> Wrong:
-    """Of what went wrong, with fewer scripts if fewer are enough."""
+def simplest(interleaved: InterleavedDatabase, start_state: str, scripts: Mapping[str, Script], found: Explored) -> Wrong:
+    """The simplest failing schedule, with fewer scripts if fewer are enough to fail."""
     for size in range(1, len(scripts)):
         for names in combinations(scripts, size):
             fewer = explore(interleaved, start_state, {name: scripts[name] for name in names})
@@ -82,12 +82,12 @@ def _prepare(interleaved: InterleavedDatabase, start_state: str, scripts: Mappin
         session.prepare(["begin", "commit", "rollback", *(step.call.sql for step in script if isinstance(step, Step))])
 
 
-def _come_home(interleaved: InterleavedDatabase, judge: Judge) -> None:
-    """Once more, when all is over: nothing stays with a worker that is known to be dead."""
+def _return_finally(interleaved: InterleavedDatabase, judge: Judge) -> None:
+    """Requeues once more after the last step: no job may stay with a condemned worker."""
     if not any(worker.died for world in judge.worlds for worker in world.workers.values()):
         return
-    interleaved.sessions[0].prepare(step.call.sql for step in COME_HOME if isinstance(step, Step))
-    with interleaved.mended():
-        played = Play(interleaved, [COME_HOME], Known()).play((0, 0))
-    judge.hear(played)
+    interleaved.sessions[0].prepare(step.call.sql for step in FINAL_RETURN if isinstance(step, Step))
+    with interleaved.reconnecting_after_errors():
+        played = Play(interleaved, [FINAL_RETURN], Known()).play((0, 0))
+    judge.add(played)
     judge.compare(interleaved.look())

@@ -1,4 +1,4 @@
-"""Faults to plant in the product's statements: a harness that does not see them sees nothing."""
+"""Faults to plant in the product's statements: a harness that does not detect them would not detect real ones either."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ def without(*texts: str) -> tuple[Edit, ...]:
 
 
 def unlocked(condition: str) -> tuple[Edit, ...]:
-    """The rows are found without a lock and changed by id, whatever became of them. `condition`: how they are found again."""
+    """Finds rows without a lock and changes them by id, even if they have changed. `condition`: how they are found again."""
     by_id = (("j.ctid as tid", "j.id as tid"), (f"j.ctid = {condition}", f"j.id = {condition}"))
     return (*without("for no key update skip locked"), *by_id)
 
 
 FAULTS = [
     Fault(
-        "settling does not look at the claim",
+        "settling does not check the claim",
         "jobs/finish_jobs",
         without("and h.id = j.claim_id and j.claim_id = (:outcomes::jsonb -> j.id::text ->> 0)::uuid"),
         "late",
-        ("C1 settles", "H1 expires", "W2 claims"),
+        ("C1 settles", "H1 expires jobs", "W2 claims"),
     ),
     Fault(
-        "moving does not look at the claim",
+        "moving does not check the claim",
         "jobs/move_jobs",
         without("and j.claim_id = o.claim_id", "and j.claim_id = f.claim_id"),
         "passed_on",
@@ -64,28 +64,28 @@ FAULTS = [
         ("W1 claims", "W2 claims"),
     ),
     Fault(
-        "claiming does not hold its worker's row",
+        "claiming does not lock its worker's row",
         "jobs/claim_jobs",
         without("for share"),
         "waiting",
-        ("W1 claims", "S1 buries W1"),
+        ("W1 claims", "S1 reaps W1"),
     ),
     Fault(
-        "claiming does not ask whether its worker is condemned",
+        "claiming does not check whether its worker is condemned",
         "jobs/claim_jobs",
         without("and w.died_at is null"),
         "waiting",
-        ("W1 claims", "S1 buries W1"),
+        ("W1 claims", "S1 reaps W1"),
     ),
     Fault(
-        "jobs are given back whether or not their worker is condemned",
+        "jobs are requeued whether or not their worker is condemned",
         "jobs/return_jobs",
         without("w.died_at is not null and"),
         "held",
-        ("C1 tells", "all are emptied"),
+        ("C1 reports progress", "jobs of dead workers are requeued"),
     ),
     Fault(
-        "a worker is buried though one of its jobs is locked",
+        "a worker's row is removed though one of its jobs is locked",
         "jobs/return_jobs",
         (
             (
@@ -94,21 +94,21 @@ FAULTS = [
             ),
         ),
         "condemned",
-        ("C1 tells", "W1 is emptied"),
+        ("C1 reports progress", "jobs of W1 are requeued"),
     ),
     Fault(
-        "the row of a claim goes though one of its jobs is locked",
+        "the row of a claim is removed though one of its jobs is locked",
         "jobs/return_jobs",
         (("where j.id not in (select n.id from released n))", "where false)"),),
         "condemned",
-        ("C1 tells", "W1 is emptied"),
+        ("C1 reports progress", "jobs of W1 are requeued"),
     ),
     Fault(
-        "the row of a claim goes though a job is held under it",
+        "the row of a claim is removed though a job is held under it",
         "claims/forget_claims",
         (("and not exists (", "and (true or not exists ("), ("limit 1) j)\n", "limit 1) j))\n")),
         "held",
-        ("W1 forgets", "C1 tells"),
+        ("W1 forgets claims", "C1 reports progress"),
     ),
     Fault(
         "claiming does not write the row of the claim",
@@ -139,21 +139,21 @@ FAULTS = [
         ("C1 requeues", "W2 claims limited"),
     ),
     Fault(
-        "a job that was given back still counts towards its limit",
+        "a job that was requeued still counts towards its limit",
         "jobs/return_jobs",
         without(" held_group = null,"),
         "limited_held",
-        ("S1 buries W1", "W2 claims limited"),
+        ("S1 reaps W1", "W2 claims limited"),
     ),
     Fault(
-        "a job whose claim was not heard still counts towards its limit",
+        "a job whose claim was disowned still counts towards its limit",
         "claims/disown_jobs",
         without(" held_group = null,"),
         "limited_held",
-        ("C1 was not heard", "W2 claims limited"),
+        ("W1 disowns C1", "W2 claims limited"),
     ),
     Fault(
-        "settling does not ask for the row of the claim",
+        "settling does not check that the claim has a row",
         "jobs/finish_jobs",
         (
             (
@@ -162,21 +162,21 @@ FAULTS = [
             ),
         ),
         "unclaimed",
-        ("C1 settles", "H1 finds the unknown"),
+        ("C1 settles", "H1 reaps unknown workers"),
     ),
     Fault(
-        "jobs whose claim has no row are left alone",
+        "jobs whose claim has no row are not requeued",
         "workers/condemn_unknown",
         (("where e.claim_id is not null and", "where false and"),),
         "unclaimed",
-        ("H1 finds the unknown", "C1 tells"),
+        ("H1 reaps unknown workers", "C1 reports progress"),
     ),
     Fault(
-        "workers without a row are left alone",
+        "workers without a row are not condemned",
         "workers/condemn_unknown",
         (("h.id is not null and exists (select from leader)", "false"),),
         "unknown",
-        ("H1 finds the unknown", "C1 tells"),
+        ("H1 reaps unknown workers", "C1 reports progress"),
     ),
     Fault(
         "claiming under a limit does not take its lock",
@@ -193,14 +193,14 @@ FAULTS = [
         ("W1 claims limited", "W2 claims limited"),
     ),
     Fault(
-        "claiming under a limit does not hold its worker's row",
+        "claiming under a limit does not lock its worker's row",
         "limits/claim_limited",
         without("\n       for share"),
         "limited",
-        ("W1 claims limited", "S1 buries W1"),
+        ("W1 claims limited", "S1 reaps W1"),
     ),
     Fault(
-        "a worker that was renewed in this moment is condemned",
+        "a worker that is being renewed is condemned",
         "workers/condemn_workers",
         without("for no key update skip locked"),
         "overdue",
@@ -214,18 +214,18 @@ FAULTS = [
         ("S1 renews W1", "S1 condemns W1"),
     ),
     Fault(
-        "promoting does not look at the term",
+        "promoting does not check the term",
         "jobs/promote_jobs",
         without(TERM),
         "short_term",
-        ("H1 promotes", "late, H2 leads"),
+        ("H1 promotes", "time passes, H2 leads"),
     ),
     Fault(
-        "promoting looks at the term, but does not hold it",
+        "promoting checks the term, but does not lock it",
         "jobs/promote_jobs",
         without("\n       for key share"),
         "short_term",
-        ("H1 promotes", "late, H2 leads"),
+        ("H1 promotes", "time passes, H2 leads"),
     ),
     Fault(
         "promoting takes rows without a lock",
@@ -235,21 +235,21 @@ FAULTS = [
         ("H1 promotes", "retry"),
     ),
     Fault(
-        "expiring jobs does not hold the term",
+        "expiring jobs does not lock the term",
         "jobs/expire_jobs",
         without("for key share"),
         "late_short_term",
-        ("H1 expires", "late, H2 expires"),
+        ("H1 expires jobs", "time passes, H2 expires jobs"),
     ),
     Fault(
-        "a job that beat in this moment is taken back",
+        "a job that is sending a heartbeat is expired",
         "jobs/expire_jobs",
         unlocked("l.tid"),
         "late",
-        ("C1 beats", "H1 expires"),
+        ("C1 sends heartbeat", "H1 expires jobs"),
     ),
     Fault(
-        "two are elected",
+        "two leaders are elected",
         "leases/acquire_leases",
         (
             (":forced::boolean or not exists (", "true or not exists ("),
@@ -262,10 +262,10 @@ FAULTS = [
             ),
         ),
         "no_leader",
-        ("H2 runs", "H3 runs"),
+        ("H2 asks to lead", "H3 asks to lead"),
     ),
     Fault(
-        "leaving does not look at the term",
+        "releasing a lease does not check the term",
         "leases/release_leases",
         (
             ("on l.name = h.name and l.term = h.term\n", "on l.name = h.name\n"),
@@ -273,31 +273,31 @@ FAULTS = [
             ("where l.name = o.name and l.holder = :holder::uuid and l.term = o.term and", "where l.name = o.name and"),
         ),
         "no_leader",
-        ("H1 leaves", "H2 runs"),
+        ("H1 resigns", "H2 asks to lead"),
     ),
     Fault(
-        "a stale run says how far it is",
+        "a stale run reports progress",
         "jobs/note_runs",
         without("and j.claim_id = o.claim_id"),
         "passed_on",
-        ("C1 tells", "C2 tells"),
+        ("C1 reports progress", "C2 reports progress"),
     ),
     Fault(
-        "what other claims took is given back, too",
+        "jobs that other claims took are requeued, too",
         "claims/disown_jobs",
         without("and j.claim_id = o.claim_id"),
         "held",
-        ("C1 was not heard", "C1 requeues", "W1 claims"),
+        ("W1 disowns C1", "C1 requeues", "W1 claims"),
     ),
     Fault(
-        "canceling says that the run ended the job",
+        "canceling records that the run ended the job",
         "jobs/cancel_jobs",
         (
             ("history (id, worker_id", "history (id, claim_id, worker_id"),
             ("select id, r.worker_id", "select id, claim_id, r.worker_id"),
         ),
         "held",
-        ("C1 settles and asks", "cancel"),
+        ("C1 settles and checks", "cancel"),
     ),
     Fault(
         "canceling waits for rows that others hold",
@@ -307,7 +307,7 @@ FAULTS = [
         ("C1 settles", "cancel"),
     ),
     Fault(
-        "replaying does not look at the state",
+        "replaying does not check the state",
         "jobs/replay_jobs",
         without("and coalesce(j.state, '') = 'dead_letter'", "f.state = 'dead_letter' and"),
         "dead",
@@ -321,7 +321,7 @@ FAULTS = [
         ("replay", "B with k"),
     ),
     Fault(
-        "retrying looks at the state before it has the row",
+        "retrying checks the state before it locks the row",
         "jobs/retry_job",
         (("       for no key update skip locked", ""), ("where j.ctid = p.tid and j.id = p.id", "where j.id = p.id")),
         "due",
@@ -337,7 +337,7 @@ FAULTS = [
             "and (:force::boolean or not exists (select from running))",
         ),
         "held",
-        ("C1 tells", "delete"),
+        ("C1 reports progress", "delete"),
     ),
     Fault(
         "cleaning waits for a key that is being taken over",
@@ -366,14 +366,14 @@ FAULTS = [
         ("C1 settles", "B with k"),
     ),
     Fault(
-        "the parent is not held while its children come in",
+        "the parent is not locked while its children are enqueued",
         "check_parents",
         (("for share;", ";"),),
         "held",
-        ("C1 hands in K", "cancel"),
+        ("C1 enqueues K", "cancel"),
     ),
     Fault(
-        "enqueuing again does not look into history",
+        "enqueuing again does not check history",
         "enqueue_again",
         (
             ("and (select h.id from tenure.history h where h.id = (e.job ->> 'id')::uuid limit 1) is null", ""),

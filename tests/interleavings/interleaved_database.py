@@ -1,4 +1,4 @@
-"""The database on which schedules are played: three sessions, one more that looks, a clock of our own, a cheap reset."""
+"""The database on which schedules are played: three sessions, one that inspects them, a clock that steps move, a cheap reset."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.interleavings.sessions import Call, Session
 from tests.interleavings.world import World
 from tests.store.database import Database
 
-# Found before PostgreSQL's own, for everything that the sessions run: time stands still until a step moves it, at once for
+# Found before PostgreSQL's own, for everything that the sessions run: time does not pass until a step moves it, at once for
 # all and without a lock. Functions with a search_path of their own (tenure.enqueue) keep the real clock, which is far behind.
 CLOCK = """
     create schema injected;
@@ -75,7 +75,7 @@ WRITABLE = """
 SCHEDULES_PER_VACUUM = 200
 TIME = {"search_path": "injected,pg_catalog"}
 SETTINGS = {**TIME, **PLANNER, "statement_timeout": "20s"}
-# A deadlock is found as soon as it is there, if we may say so.
+# Detects a deadlock almost at once. Only superusers may set this.
 IMPATIENT = {"deadlock_timeout": "3ms"}
 
 
@@ -89,7 +89,7 @@ class InterleavedDatabase:
         self._settings = {**SETTINGS, **(IMPATIENT if superuser else {})}
         self.dsn = dsn
         self.sessions = self._connect()
-        self._looking = Session(dsn, **TIME)
+        self._inspector = Session(dsn, **TIME)
         self._kept: set[str] = set()
         self._worlds: dict[str, World] = {}
         self._played = 0
@@ -98,12 +98,12 @@ class InterleavedDatabase:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for session in (*self.sessions, self._looking):
+        for session in (*self.sessions, self._inspector):
             session.close()
 
     @contextmanager
-    def mended(self) -> Iterator[None]:
-        """Leaves no transaction open, whatever happens."""
+    def reconnecting_after_errors(self) -> Iterator[None]:
+        """Leaves no transaction open after an error: the sessions are replaced."""
         try:
             yield
         except BaseException:
@@ -132,7 +132,7 @@ class InterleavedDatabase:
     def restore(self, start_state: str) -> World:
         self._played += 1
         if self._played % SCHEDULES_PER_VACUUM == 0:
-            self._looking.run(Call("vacuum (truncate off) " + ", ".join(TABLES)))
+            self._inspector.run(Call("vacuum (truncate off) " + ", ".join(TABLES)))
         self._ask(_restore_call(start_state))
         if start_state not in self._worlds:
             self._worlds[start_state] = self.look()
@@ -149,16 +149,16 @@ class InterleavedDatabase:
         )
 
     def blockers(self, sessions: Iterable[Session]) -> dict[int, set[int]]:
-        """By process: whom it waits for, if it does."""
+        """By process: the processes that it waits for."""
         pids = "{" + ",".join(str(session.pid) for session in sessions) + "}"
-        [reply] = self._looking.run(Call("select p, pg_blocking_pids(p) from unnest($1::integer[]) as p", (pids.encode(),)))
+        [reply] = self._inspector.run(Call("select p, pg_blocking_pids(p) from unnest($1::integer[]) as p", (pids.encode(),)))
         return {int(pid or 0): {int(one) for one in (found or "").strip("{}").split(",") if one} for pid, found in reply.rows}
 
     def _connect(self) -> list[Session]:
         return [Session(self.dsn, **self._settings) for _ in range(3)]
 
     def _ask(self, call: Call) -> str | None:
-        [reply] = self._looking.run(call)
+        [reply] = self._inspector.run(call)
         assert reply.fault is None, reply.words
         return reply.rows[0][0]
 

@@ -1,12 +1,12 @@
-"""Judges a schedule: what the sessions were told and what the database holds must be explained by the transactions having
-happened one after another, in the order of their commits.
+"""Judges a schedule: the answers that the sessions got and the contents of the database must be the same as if the
+transactions had run one after another, in the order of their commits.
 
-- A statement that was told it did something must have been able to do it, by the commits before its own.
-- What a statement did not do, though it never skips, it must not have been able to do while it ran.
-- A statement during which nobody else had a transaction open must have done all there was to do.
-- What was refused or rolled back changed nothing: the tables are compared whole.
-- Nothing is held by a worker that is gone, or under a claim that does not name it; what condemned workers hold comes home when
-  it is given back once more.
+- If a statement reported a change, that change must have been possible after the commits before its own.
+- If a statement that never skips rows did not make a change, that change must have been impossible while it ran.
+- A statement that ran while no other session had a transaction open must have made every possible change.
+- A statement that was refused or rolled back changed nothing: whole tables are compared.
+- No job is held by a worker that has no row, or under a claim that does not list it; the jobs of condemned workers are pending
+  after they were requeued once more.
 - A job counts towards its limits while it is held, and not otherwise.
 """
 
@@ -22,13 +22,13 @@ from tests.interleavings.world import World
 
 
 class Violation(AssertionError):
-    """With what is wrong."""
+    """The text names the rule that was broken."""
 
 
 class Judge:
     def __init__(self, start: World) -> None:
         self._worlds = [[start]]
-        """After each event: what the world may be. Several, where answers do not tell all."""
+        """After each event: the possible worlds. There are several if the answers leave some changes open."""
         self._open: dict[int, list[tuple[Taken, list[World]]]] = {}
         """By session: the statements of its transaction, and the worlds in which they ran."""
 
@@ -36,12 +36,12 @@ class Judge:
     def worlds(self) -> list[World]:
         return self._worlds[-1]
 
-    def hear(self, played: Played) -> None:
+    def add(self, played: Played) -> None:
         for event in played.events:
             self._worlds.append(self._after(event))
 
     def compare(self, found: World) -> None:
-        """The database against what the answers say."""
+        """Compares the database with what the answers imply."""
         lost = [name for name, job in found.jobs.items() if job.live and job.claim and job.worker is None]
         if lost:
             raise Violation(f"{', '.join(lost)} held under a claim that is gone: {found.jobs[lost[0]]}")
@@ -50,13 +50,13 @@ class Judge:
         orphans = [name for name, job in found.jobs.items() if job.live and job.worker and job.worker not in found.workers]
         if orphans:
             raise Violation(f"{', '.join(orphans)} held by a worker that is gone: {found.jobs[orphans[0]]}")
-        told_twice = [job for job, times in Counter(job for job, _ in found.effects).items() if times > 1]
-        if told_twice:
-            raise Violation(f"{told_twice[0]} was done twice: {found.effects}")
+        done_twice = [job for job, times in Counter(job for job, _ in found.effects).items() if times > 1]
+        if done_twice:
+            raise Violation(f"{done_twice[0]} was done twice: {found.effects}")
         differences = [found.differences(world) for world in self.worlds]
         if all(differences):
             raise Violation(
-                "the database does not hold what the sessions were told:\n  " + "\n  ".join(min(differences, key=len))
+                "the database differs from the answers that the sessions got:\n  " + "\n  ".join(min(differences, key=len))
             )
 
     def _after(self, event: Taken) -> list[World]:
@@ -68,17 +68,17 @@ class Judge:
         return self._end(event, event.step)
 
     def _statement(self, event: Taken, step: Step) -> None:
-        told = event.told or ()
-        self._complain(event, step, told)
+        answer = event.answer or ()
+        self._check(event, step, answer)
         window = list({id(world): world for worlds in self._worlds[event.began :] for world in worlds}.values())
-        if not any(_never_skips(step.changes(world)) <= Counter(told) for world in window):
-            raise Violation(f"“{step.label}” was told {_said(told)}, but could do {_possible(step, window)}")
-        if event.alone and not any(Counter(_words(step.changes(world))) == Counter(told) for world in window):
-            raise Violation(f"“{step.label}” was alone and was told {_said(told)}, but could do {_possible(step, window)}")
+        if not any(_never_skips(step.changes(world)) <= Counter(answer) for world in window):
+            raise Violation(f"“{step.label}” answered {_spelled(answer)}, but could do {_possible(step, window)}")
+        if event.alone and not any(Counter(_words(step.changes(world))) == Counter(answer) for world in window):
+            raise Violation(f"“{step.label}” ran alone and answered {_spelled(answer)}, but could do {_possible(step, window)}")
         self._open.setdefault(event.who, []).append((event, window))
 
-    def _complain(self, event: Taken, step: Step, told: Words) -> None:
-        if faults := [word for word in told if word.startswith("error")]:
+    def _check(self, event: Taken, step: Step, answer: Words) -> None:
+        if faults := [word for word in answer if word.startswith("error")]:
             raise Violation(f"“{step.label}”: {faults[0]}")
         for steps in event.waited_for.values():
             if not any(step.waits & other.locks for other in steps):
@@ -86,43 +86,45 @@ class Judge:
 
     def _end(self, event: Taken, step: End) -> list[World]:
         done = self._open.pop(event.who, [])
-        if event.told == ("rolled back",):
+        if event.answer == ("rolled back",):
             return self.worlds
-        if event.told != ("committed",):
-            raise Violation(f"“{step.label}”: {_said(event.told or ())}")
+        if event.answer != ("committed",):
+            raise Violation(f"“{step.label}”: {_spelled(event.answer or ())}")
         worlds = self.worlds
         for taken, window in done:
             assert isinstance(taken.step, Step)
             after = [later for world in worlds for later in _explain(taken, taken.step, world, window)]
             if not after:
                 possible = _possible(taken.step, worlds)
-                raise Violation(f"“{taken.step.label}” was told {_said(taken.told or ())}, but at its commit could do {possible}")
+                raise Violation(
+                    f"“{taken.step.label}” answered {_spelled(taken.answer or ())}, but at its commit could do {possible}"
+                )
             worlds = _different(after)
         return worlds
 
 
 def _explain(taken: Taken, step: Step, world: World, window: list[World]) -> Iterator[World]:
-    """The worlds after a statement that was told this."""
+    """The possible worlds after a statement with this answer."""
     for clock in {seen.clock for seen in window}:
         now = step.changes(world.at(clock))
         then = [change for seen in window for change in step.changes(seen)]
         loose = {change.word: change for change in then if not change.firm}
         spoken = [change for change in now if change.firm and change.word is not None] + list(loose.values())
-        # Who was alone has done all there was to do when it ran, whatever came to it later.
+        # A statement that ran alone has made every change that was possible when it ran; later changes do not count.
         silent = [change for change in (step.changes(window[-1]) if taken.alone else now) if change.word is None]
-        for chosen in _choices(spoken, silent, taken.told or (), whole=taken.alone):
+        for chosen in _choices(spoken, silent, taken.answer or (), whole=taken.alone):
             after = _apply(chosen, world.at(clock))
             if after is not None:
                 yield after.at(world.clock)
 
 
-def _choices(spoken: list[Change], silent: list[Change], told: Words, *, whole: bool) -> Iterator[list[Change]]:
-    """The changes that answer so, and any of those that are not told, or all of them."""
+def _choices(spoken: list[Change], silent: list[Change], answer: Words, *, whole: bool) -> Iterator[list[Change]]:
+    """The changes that give this answer, with any of the silent ones, or with all of them if `whole`."""
     hidden = (
         [tuple(silent)] if whole else list(chain.from_iterable(combinations(silent, size) for size in range(len(silent) + 1)))
     )
-    for chosen in combinations(spoken, len(told)):
-        if sorted(_words(chosen)) == sorted(told):
+    for chosen in combinations(spoken, len(answer)):
+        if sorted(_words(chosen)) == sorted(answer):
             for more in hidden:
                 yield [*chosen, *more]
 
@@ -152,9 +154,9 @@ def _different(worlds: list[World]) -> list[World]:
     return kept
 
 
-def _said(told: Words) -> str:
-    return ", ".join(told) or "nothing"
+def _spelled(answer: Words) -> str:
+    return ", ".join(answer) or "nothing"
 
 
 def _possible(step: Step, worlds: list[World]) -> str:
-    return " | ".join(dict.fromkeys(_said(tuple(_words(step.changes(world)))) for world in worlds))
+    return " | ".join(dict.fromkeys(_spelled(tuple(_words(step.changes(world)))) for world in worlds))

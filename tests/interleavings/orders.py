@@ -9,16 +9,16 @@ Order = tuple[int, ...]
 
 
 def orders(lengths: Sequence[int]) -> Iterator[Order]:
-    """Each a list of whose turn it is."""
+    """Each order lists the session that takes each step."""
 
-    def go_on(left: tuple[int, ...], so_far: Order) -> Iterator[Order]:
+    def extend(left: tuple[int, ...], prefix: Order) -> Iterator[Order]:
         if not any(left):
-            yield so_far
+            yield prefix
         for who, steps in enumerate(left):
             if steps:
-                yield from go_on((*left[:who], steps - 1, *left[who + 1 :]), (*so_far, who))
+                yield from extend((*left[:who], steps - 1, *left[who + 1 :]), (*prefix, who))
 
-    return go_on(tuple(lengths), ())
+    return extend(tuple(lengths), ())
 
 
 def number_of_orders(lengths: Sequence[int]) -> int:
@@ -26,13 +26,13 @@ def number_of_orders(lengths: Sequence[int]) -> int:
 
 
 def next_turn(waiting: Sequence[int], not_now: frozenset[int]) -> int | None:
-    """Whose statement waits for a lock takes its turns when it has its answer; the others go on."""
+    """A session whose statement waits for a lock takes its turns after that statement has returned; the others continue."""
     return next((place for place, who in enumerate(waiting) if who not in not_now), None)
 
 
 class Known:
-    """Who could not go on after which steps. Orders that come to the same need not be played twice: if it is B's turn while B
-    waits for a lock, the order goes on as the one in which B comes later."""
+    """Which sessions could not continue after which steps. Equivalent orders need not be played twice: if it is B's turn while B
+    waits for a lock, the order continues as the one in which B comes later."""
 
     def __init__(self) -> None:
         self._not_now: dict[Order, frozenset[int]] = {}

@@ -1,4 +1,4 @@
-"""How a fault comes into a statement of a script, or into a function of the schema."""
+"""Puts a fault into a statement of a script, or into a function of the schema."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def edited(text: str, fault: Fault) -> str:
     """Edits are written as the files are, with `:name` for parameters."""
     for edit in fault.edits:
         old, new = (_PARAMETER.sub(r"%(\1)s", part) for part in edit)
-        assert old in text, f"to plant “{fault.what}”, find it a new place in {fault.where}: {old!r} is not there any more"
+        assert old in text, f"to plant “{fault.what}”, find a new place in {fault.where}: {old!r} is not there any more"
         text = text.replace(old, new)
     return text
 
 
 @contextmanager
 def planted(dsn: str, fault: Fault) -> Iterator[None]:
-    """While this goes on, the function has the fault."""
+    """Inside this block, the function has the fault."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         found = "select pg_get_functiondef(p.oid) from pg_proc p where p.pronamespace = 'tenure'::regnamespace and p.proname = %s"
         [(right,)] = connection.execute(found, [fault.where]).fetchall()

@@ -1,4 +1,5 @@
-"""Plays one schedule: takes the steps in the given order, and goes on with the others while a statement waits for a lock."""
+"""Plays one schedule: takes the steps in the given order, and continues with other sessions while a statement waits
+for a lock."""
 
 from __future__ import annotations
 
@@ -19,18 +20,18 @@ LONGEST = 20.0  # seconds that anything may take
 
 @dataclass
 class Taken:
-    """A step that was taken, with all that is known of it."""
+    """A step that was taken, with its answer and what it waited for."""
 
     who: int
     step: AnyStep
     began: int
     """How many events were over when it began."""
     alone: bool
-    """Nobody else had a transaction open."""
-    told: Words | None = None
-    insisted: bool = False
+    """No other session had a transaction open."""
+    answer: Words | None = None
+    resent: bool = False
     waited_for: dict[int, list[Step]] = field(default_factory=dict)
-    """Who held it up, and with which statements."""
+    """The sessions that it waited for, and their statements."""
 
 
 @dataclass
@@ -66,7 +67,7 @@ class Actor:
         """Whether there is something to wait for: nothing is sent in a transaction that has failed."""
         step = taken.step
         if isinstance(step, Step):
-            if self.broken or (step.if_told and not self.done[-1].told):
+            if self.broken or (step.if_previous_changed and not self.done[-1].answer):
                 return False
             self.session.send(*([] if self.open else [BEGIN]), step.call)
             self.open = True
@@ -76,30 +77,36 @@ class Actor:
         self.busy = taken
         return True
 
-    def hear(self) -> Taken | None:
-        """None: it has asked once more."""
+    def receive(self) -> Taken | None:
+        """None: the statement was sent once more."""
         taken, self.busy = self.busy, None
         assert taken is not None
         reply = self.session.take()[-1]
-        if self._insists(taken, reply):
-            taken.insisted = True
+        if self._resends(taken, reply):
+            taken.resent = True
             self.session.send(taken.step.call)
             self.busy = taken
             return None
         if isinstance(taken.step, Step):
-            taken.told = taken.step.hear(reply)
+            taken.answer = taken.step.answer(reply)
             self.broken = reply.fault is not None
             self.done.append(taken)
         else:
             assert isinstance(taken.step, End)
-            taken.told = (f"error {reply.fault}: {reply.words}",) if reply.fault else self._ended(taken.step)
+            taken.answer = (f"error {reply.fault}: {reply.words}",) if reply.fault else self._ended(taken.step)
             self.open = self.broken = False
             self.done = []
         return taken
 
-    def _insists(self, taken: Taken, reply: Reply) -> bool:
+    def _resends(self, taken: Taken, reply: Reply) -> bool:
         step = taken.step
-        return isinstance(step, Step) and step.insists and not taken.insisted and reply.fault is None and not step.hear(reply)
+        return (
+            isinstance(step, Step)
+            and step.resend_if_empty
+            and not taken.resent
+            and reply.fault is None
+            and not step.answer(reply)
+        )
 
     def statements(self) -> list[Step]:
         """Of its open transaction."""
@@ -110,7 +117,7 @@ class Actor:
         return ("committed",) if self._commits(step) else ("rolled back",)
 
     def _commits(self, step: End) -> bool:
-        return step.commits and not self.broken and not (step.if_told and not self.done[-1].told)
+        return step.commits and not self.broken and not (step.if_previous_changed and not self.done[-1].answer)
 
 
 class Play:
@@ -120,7 +127,7 @@ class Play:
         self._actors = [Actor(who, interleaved.sessions[who], script) for who, script in enumerate(scripts)]
         self._by_pid = {actor.session.pid: actor for actor in self._actors}
         self._held_up: dict[int, set[int]] = {}
-        """By actor: whom it waits for."""
+        """By actor: the actors that it waits for."""
         self._events: list[Taken] = []
         self._steps: list[Taken] = []
 
@@ -129,7 +136,7 @@ class Play:
         self._known.learn(taken, self._not_now())
         while waiting:
             place = next_turn(waiting, self._not_now())
-            assert place is not None, f"nobody can go on after {taken}: {self._held_up}"
+            assert place is not None, f"no session can continue after {taken}: {self._held_up}"
             who = waiting.pop(place)
             self._take(self._actors[who])
             self._untangle()
@@ -147,15 +154,15 @@ class Play:
         self._steps.append(taken)
         if isinstance(taken.step, Wait):
             self._interleaved.pass_time(taken.step.seconds)
-            taken.told = ()
+            taken.answer = ()
             self._events.append(taken)
         elif actor.send(taken):
             self._settle([actor])
         else:
-            taken.told = ("not sent: the transaction has failed, or there was no need",)
+            taken.answer = ("not sent: the transaction has failed, or the statement before changed nothing",)
 
     def _settle(self, going: list[Actor]) -> None:
-        """Waits until each of them has its answer or waits for a lock. The end of a transaction lets others go on."""
+        """Waits until each of them has its answer or waits for a lock. The end of a transaction lets others continue."""
         deadline = time.monotonic() + LONGEST
         while going:
             assert time.monotonic() < deadline, f"no answer: {[actor.busy for actor in going]}"
@@ -163,14 +170,14 @@ class Play:
             answered = [actor for actor in going if actor.session.answered()]
             for actor in answered:
                 going.remove(actor)
-                going += self._hear(actor)
+                going += self._receive(actor)
             if not answered:
-                for actor in self._look(going):
+                for actor in self._find_waiting(going):
                     going.remove(actor)
 
-    def _hear(self, actor: Actor) -> list[Actor]:
-        """Gives those who may go on now."""
-        taken = actor.hear()
+    def _receive(self, actor: Actor) -> list[Actor]:
+        """Returns the actors that may continue now."""
+        taken = actor.receive()
         if taken is None:
             return [actor]
         self._events.append(taken)
@@ -180,8 +187,8 @@ class Play:
         self._held_up.clear()
         return freed
 
-    def _look(self, going: list[Actor]) -> list[Actor]:
-        """Gives those who wait for a lock of one of us."""
+    def _find_waiting(self, going: list[Actor]) -> list[Actor]:
+        """Returns the actors that wait for a lock of another actor."""
         blockers = self._interleaved.blockers(actor.session for actor in going)
         held_up = [actor for actor in going if blockers[actor.session.pid] & self._by_pid.keys()]
         for actor in held_up:
@@ -192,7 +199,7 @@ class Play:
         return held_up
 
     def _untangle(self) -> None:
-        """Those who wait for each other go on when PostgreSQL has ended one of them."""
+        """Actors that wait for each other continue when PostgreSQL has aborted one of them."""
         while circle := [who for who in self._held_up if self._waits_for(who, who, set())]:
             going = [self._actors[who] for who in circle]
             select.select([actor.session.socket for actor in going], [], [], LONGEST)

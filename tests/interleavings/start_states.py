@@ -1,4 +1,4 @@
-"""How things stand before a schedule begins. Made by the product's own statements."""
+"""The state of the database before a schedule begins. Made by the product's own statements."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tenure.store.workers import Registration
 from tests.interleavings.names import uid
 from tests.interleavings.steps import limited as under_limit
 from tests.interleavings.steps import runs
-from tests.interleavings.steps.caretaking import TTL, condemn, give_back, supervisor
+from tests.interleavings.steps.caretaking import TTL, condemn, return_jobs, supervisor
 from tests.interleavings.steps.leading import DUTY
 from tests.interleavings.steps.step import Step
 from tests.store.database import Database
@@ -110,7 +110,7 @@ def overdue(database: Database) -> None:
 
 
 def condemned(database: Database) -> None:
-    """W1 ran J, and is known to be dead."""
+    """W1 ran J, and is condemned."""
     held(database)
     _do(database, condemn("W1"))
 
@@ -121,15 +121,15 @@ def suspect(database: Database) -> None:
     for claim in ("C5", "C6"):
         _do(database, runs.claim("W1", claim))
         _do(database, condemn("W1"))
-        _do(database, give_back("W1"))
+        _do(database, return_jobs("W1"))
         _enter(database, "W1")
     _do(database, runs.claim("W1", "C1"))
 
 
 def passed_on(database: Database) -> None:
-    """W1 ran J and was thought dead; W2 runs it now."""
+    """W1 ran J and was condemned; W2 runs it now."""
     condemned(database)
-    _do(database, give_back("W1"))
+    _do(database, return_jobs("W1"))
     _do(database, runs.claim("W2", "C2"))
 
 
@@ -151,7 +151,7 @@ def done(database: Database) -> None:
 
 
 def keyed(database: Database) -> None:
-    """J waits, and stands for the key k."""
+    """J is pending and owns the key k."""
     empty(database)
     _enqueue(database, "J", key="k", key_for="live")
 
@@ -167,7 +167,7 @@ def keyed_done(database: Database) -> None:
 
 
 def keyed_dead(database: Database) -> None:
-    """J is a dead letter, and was the last to have the key k."""
+    """J is a dead letter, and was the last to own the key k."""
     keyed_held(database)
     _do(database, runs.move("C1", "dead_letter"))
 

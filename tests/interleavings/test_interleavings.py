@@ -1,12 +1,12 @@
-"""Whatever the order in which three sessions take their steps, the outcome is as if their transactions had come one by one.
+"""In every order of the steps of three sessions, the outcome is as if their transactions had run one after another.
 
-Every order of the steps is played on a real server. How a schedule is judged is told in `judging.py`; what a step may do, in
-`steps/`. TENURE_INTERLEAVINGS in the environment says how much is played:
+Every order of the steps is played on a real server. `judging.py` explains how a schedule is judged; `steps/` defines what a step
+may do. TENURE_INTERLEAVINGS in the environment sets how much is played:
 
-    (unset)   of the chosen threes, those with few schedules
+    (unset)   of the chosen triples, those with few schedules
     chosen    all of them
-    50        all of them, and so many of every three scripts of `FIELDS` and of longer ones, drawn from TENURE_INTERLEAVINGS_SEED
-    all       all of these, too: hundreds of thousands of schedules, for an hour or two
+    50        all of them, and 50 other combinations of `FIELDS` and of longer scripts, drawn from TENURE_INTERLEAVINGS_SEED
+    all       all of these, too: hundreds of thousands of schedules, one or two hours
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ import random
 import pytest
 from _pytest.mark import ParameterSet
 
-from tests.interleavings.exploring import explore, plainest
+from tests.interleavings.exploring import explore, simplest
 from tests.interleavings.interleaved_database import InterleavedDatabase
 from tests.interleavings.orders import number_of_orders
+from tests.interleavings.reporting import report
 from tests.interleavings.scripts import SCRIPTS
-from tests.interleavings.telling import tell
 from tests.interleavings.triples import CHOSEN, Triple, campaign
 
 HOW_MUCH = os.environ.get("TENURE_INTERLEAVINGS", "")
 FEW = 250
-"""Schedules of a three that is played in any case."""
+"""A triple with at most this many schedules is always played."""
 
 many = pytest.mark.skipif(not HOW_MUCH, reason="TENURE_INTERLEAVINGS=chosen plays these")
 
@@ -47,7 +47,7 @@ def others() -> list[Triple]:
 def play(interleaved: InterleavedDatabase, triple: Triple) -> None:
     scripts = {name: SCRIPTS[name] for name in triple.names}
     found = explore(interleaved, triple.start_state, scripts)
-    assert not found.wrong, tell(triple.start_state, found, plainest(interleaved, triple.start_state, scripts, found))
+    assert not found.wrong, report(triple.start_state, found, simplest(interleaved, triple.start_state, scripts, found))
     assert found.schedules == (triple.schedules or number_of_orders([len(script) for script in scripts.values()]))
 
 

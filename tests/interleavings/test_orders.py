@@ -1,4 +1,4 @@
-"""All orders, each once; and what is left out comes to the same."""
+"""All orders, each once; orders that are left out are equivalent to one that is played."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def test_every_order_is_given_once(lengths: tuple[int, ...]):
     assert all([order.count(who) for who in range(len(lengths))] == list(lengths) for order in given)
 
 
-def test_who_must_wait_takes_its_turns_later():
+def test_a_session_that_waits_takes_its_turns_later():
     known = Known()
     for taken, not_now in {(): (), (0,): (), (0, 1): (1,), (0, 1, 0): (), (0, 1, 0, 1): ()}.items():
         known.learn(taken, frozenset(not_now))

@@ -1,4 +1,4 @@
-"""What is known of the database: the tables that matter, small enough to be compared whole."""
+"""The state of the database: the tables that matter, small enough to be compared whole."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class World:
     leases: dict[str, Lease]
     keys: dict[str, Key]
     progress: dict[str, tuple[int, int]]
-    """By job: the fence of the run that said it, and the percent."""
+    """By job: the fence of the run that reported it, and the percent."""
     incidents: dict[str, int]
     """By job: how many."""
     counts: dict[str, int]
@@ -113,8 +113,8 @@ class World:
     def held_by(self, worker: str) -> list[str]:
         return [name for name, job in self.jobs.items() if job.live and job.worker == worker]
 
-    def stands(self, key: str) -> str | None:
-        """The job that stands for this key. A dead letter does not, where the key is for live jobs."""
+    def owner_of(self, key: str) -> str | None:
+        """The job that owns this key. A dead letter does not own a key that is for live jobs."""
         found = self.keys.get(key)
         if found is None:
             return None
@@ -125,32 +125,32 @@ class World:
         return job in self.jobs and self.jobs[job].live
 
     def differences(self, other: World) -> list[str]:
-        """What `other` has otherwise; the clock aside."""
+        """What differs in `other`, except for the clock."""
         found = []
         for table in ("jobs", "claims", "workers", "leases", "keys", "progress", "incidents", "counts"):
             mine, theirs = getattr(self, table), getattr(other, table)
             found += [
                 f"{table} {name}: {_words(mine.get(name))}, not {_words(theirs.get(name))}"
                 for name in sorted({*mine, *theirs})
-                if _told(mine.get(name)) != _told(theirs.get(name)) and not self._left_over(table, name)
+                if _comparable(mine.get(name)) != _comparable(theirs.get(name)) and not self._left_over(table, name)
             ]
         if self.effects != other.effects:
             found.append(f"effects: {self.effects}, not {other.effects}")
         return found
 
     def _left_over(self, table: str, name: str) -> bool:
-        """What others said of a job while it was deleted stays until it is cleaned away."""
+        """Incidents that were written while the job was being deleted stay until they are cleaned."""
         return table == "incidents" and name not in self.jobs
 
 
-def _told(row: Any) -> Any:
+def _comparable(row: Any) -> Any:
     """Of a job whose claim had lost its row, history may name the worker that was made up for it, or none."""
     made_up = isinstance(row, Job) and not row.live and row.worker is not None and row.worker.startswith("C")
     return row._replace(worker=None) if made_up else row
 
 
 class TwoPlaces(AssertionError):
-    """A row stands twice."""
+    """A row exists twice."""
 
 
 SNAPSHOT = """
@@ -209,7 +209,7 @@ def _by_name(rows: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(rows)
     if len(made) < len(rows):
         twice = sorted({name for name, _ in rows if [other for other, _ in rows].count(name) > 1})
-        raise TwoPlaces(f"{', '.join(twice)} stands twice: {rows}")
+        raise TwoPlaces(f"{', '.join(twice)} exists twice: {rows}")
     return made
 
 

@@ -12,21 +12,21 @@ PROPERTIES = "tests/properties/test_store_machine.py::test_the_store_does_what_t
 class Promise(StrEnum):
     """What the user relies on, and the bug breaks."""
 
-    DURABLE = "what was accepted is durable, and made once"
+    DURABLE = "an accepted job is durable, and created once"
     ONCE = "recorded once, by the holder of the claim"
     STALE = "a stale run writes nothing"
     TOGETHER = "the handler's rows and the completion commit together"
-    BACK = "crashed work comes back, fast and for free"
-    ORDER = "higher priority first, then first come, first served; nobody is overlooked"
-    OUTAGE = "the database may go away"
+    BACK = "jobs of crashed workers are requeued, fast and without using an attempt"
+    ORDER = "higher priority first, then first come, first served; no job is overlooked"
+    OUTAGE = "the database may be unavailable for some time"
     LEADERS = "leaders are fenced"
     KEYS = "one job for one key"
-    TIME = "at its time, and for as long as it may"
-    RECORD = "the record tells what happened"
-    CONTROL = "what people decide is done"
-    CHAINS = "a chain has one end, and whoever waits for it learns of it"
+    TIME = "jobs start at their time, and run no longer than they may"
+    RECORD = "what happened is recorded"
+    CONTROL = "what an operator decides is done"
+    CHAINS = "a chain has one end, and every job that waits for it is unblocked"
     ACCESS = "no token does more than it may"
-    LIMITS = "limits hold, over the whole fleet, and nobody starves behind them"
+    LIMITS = "limits hold, over the whole fleet, and no limit group starves"
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Edit:
     file: str
     """Below `src/tenure`."""
     old: str
-    """Stands in the file exactly once."""
+    """Occurs in the file exactly once."""
     new: str
 
 
@@ -45,7 +45,7 @@ class Bug:
     """One line: what goes wrong."""
     promise: Promise
     edits: tuple[Edit, ...]
-    """More than one where a second guard stands behind the first, or where two sides must agree."""
+    """More than one if a second guard backs up the first, or if two places must agree."""
     caught_by: tuple[str, ...]
     """Ids of pytest, from the root of the repository. The first that fails is the catch."""
     shows_at_once: bool = False

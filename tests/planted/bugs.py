@@ -1,4 +1,4 @@
-"""The list of bugs, each a slip that a developer could have made."""
+"""The list of bugs, each a mistake that a developer could make."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs tests on a copy of the source, and tells what became of them."""
+"""Runs tests on a copy of the source, and reports their results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LIMIT = 60.0
 """Seconds in which a bug must be caught. A test that takes longer may hang because of it, or be slow: that does not count."""
 
 PATIENCE = "20"
-"""Seconds for which its tests wait for a fact. A planted bug often shows in a fact that never comes."""
+"""Seconds for which its tests wait for a fact. A planted bug often shows as a fact that never becomes true."""
 
 SIMPLEST = "tests/test_smoke.py"
 BASELINE_LIMIT = 1200.0
@@ -47,7 +47,7 @@ _PYTEST = (
 )
 _VERDICT = re.compile(r"^(FAILED|ERROR) (.+?)(?: - (.*))?$", re.MULTILINE)
 _CRUDE = re.compile(r"\b(SyntaxError|Undefined\w+|Ambiguous\w+|DatatypeMismatch|ImportError|NameError)\b")
-"""Code that does not run at all is no slip that anybody would commit."""
+"""Code that does not run at all is not a bug that a developer would commit."""
 
 
 @dataclass(frozen=True)
@@ -94,25 +94,25 @@ def hunt(bug: Bug, on: Ground) -> Catch:
             plant(bug, on.source, copy / "src")
         except NotPlantable as error:
             return Catch(bug.name, caught=False, by="it cannot be planted", why=str(error), seconds=0.0)
-        code, said = run_tests(copy / "src", tests, "-x", home=on.home, limit=LIMIT)
-    return Catch(bug.name, *_judged(bug, code, said), seconds=round(time.monotonic() - began, 1))
+        code, output = run_tests(copy / "src", tests, "-x", home=on.home, limit=LIMIT)
+    return Catch(bug.name, *_judged(bug, code, output), seconds=round(time.monotonic() - began, 1))
 
 
 def baseline(tests: Iterable[str], on: Ground, jobs: int) -> str:
-    """Empty when all these tests pass on the source as it is; otherwise what was said."""
+    """Empty if all these tests pass on the source as it is; otherwise their output."""
     options = ("-n", str(jobs)) if jobs > 1 else ()
-    code, said = run_tests(on.source, tests, *options, home=on.home, limit=BASELINE_LIMIT)
-    return "" if code == 0 else said
+    code, output = run_tests(on.source, tests, *options, home=on.home, limit=BASELINE_LIMIT)
+    return "" if code == 0 else output
 
 
-def _judged(bug: Bug, code: int | None, said: str) -> tuple[bool, str, str]:
-    verdict = _VERDICT.search(said.rpartition("short test summary info")[2])
+def _judged(bug: Bug, code: int | None, output: str) -> tuple[bool, str, str]:
+    verdict = _VERDICT.search(output.rpartition("short test summary info")[2])
     if code is None:
         return False, f"no answer within {LIMIT:.0f} s", ""
     if code == 0:
         return False, "all its tests passed", ""
     if code != FAILED or verdict is None:
-        return False, f"the tests could not be run (exit code {code})", said.strip()[-500:]
+        return False, f"the tests could not be run (exit code {code})", output.strip()[-500:]
     how, test, why = verdict.group(1, 2, 3)
     if how == "ERROR" and not bug.by_error:
         return False, f"{test} could not be set up", why
@@ -132,7 +132,7 @@ def folder(prefix: str) -> Iterator[Path]:
 
 
 def run_tests(copy: Path, tests: Iterable[str], *options: str, home: Path, limit: float) -> tuple[int | None, str]:
-    """The exit code, None when the time was up, and all that was said."""
+    """The exit code, or None after the time limit, and the whole output."""
     mark = uuid4().hex
     env = {
         **os.environ,

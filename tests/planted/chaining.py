@@ -28,7 +28,7 @@ BUGS = (
     ),
     Bug(
         name="continue_forgets_dependants",
-        breaks="jobs that wait for a chain are not told when a later link ends it",
+        breaks="jobs that wait for a chain are not unblocked when a later link ends it",
         promise=Promise.CHAINS,
         edits=(Edit(CONTINUE, "'dependants', s.dependants,", "'dependants', null::boolean,"),),
         caught_by=(f"{CONTINUING}::test_many_chains_continue_in_one_statement_and_their_flags_go_along",),
@@ -92,7 +92,7 @@ BUGS = (
     ),
     Bug(
         name="one_per_ending",
-        breaks="a job that waits for several chains that end together goes on waiting",
+        breaks="a job that waits for several chains that end together waits for ever",
         promise=Promise.CHAINS,
         edits=(Edit(RESOLVE, "greatest(d.missing - t.chains, 0)", "greatest(d.missing - 1, 0)"),),
         caught_by=(f"{BLOCKERS}::test_a_large_fan_in_costs_each_ending_once",),
@@ -113,14 +113,14 @@ BUGS = (
     ),
     Bug(
         name="resolved_too_early",
-        breaks="of many jobs that wait for one chain only a batch is told",
+        breaks="of many jobs that wait for one chain only the first batch is unblocked",
         promise=Promise.CHAINS,
         edits=(Edit(RESOLVE, "and b.ctid not in (select p.tid from pairs p))", "and false)"),),
         caught_by=(f"{BLOCKERS}::test_one_ending_unblocks_many_in_batches",),
     ),
     Bug(
         name="output_is_lost_with_its_history",
-        breaks="a job that waits for a chain whose history was dropped takes its output from all others",
+        breaks="a job that waits for a chain whose history was dropped removes that chain's output for all other jobs",
         promise=Promise.CHAINS,
         edits=(Edit(RESOLVE, "case when h.id is null then e.output else h.output end as output", "h.output"),),
         caught_by=(f"{BLOCKERS}::test_the_output_of_a_blocker_outlives_its_history_when_another_job_waits_for_it",),
@@ -149,7 +149,7 @@ BUGS = (
     ),
     Bug(
         name="unblock_without_a_term",
-        breaks="a resolver that was deposed goes on moving jobs",
+        breaks="a resolver that was deposed continues to move jobs",
         promise=Promise.LEADERS,
         edits=(
             Edit(
@@ -162,7 +162,7 @@ BUGS = (
     ),
     Bug(
         name="circles_wait_for_ever",
-        breaks="a link that waits for its own chain is never told so",
+        breaks="a link that waits for its own chain waits for ever instead of failing",
         promise=Promise.CHAINS,
         edits=(Edit(ARM, "((f.job_id, f.chain_id) in", "((f.job_id, f.job_id) in"),),
         caught_by=(f"{BLOCKERS}::test_a_link_that_waits_for_its_own_chain_fails_with_an_explanation",),

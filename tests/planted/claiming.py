@@ -11,7 +11,7 @@ STORE, LATE = "tests/store/test_claims.py", "tests/worker/test_late_arrivals.py"
 BUGS = (
     Bug(
         name="draining_ignored",
-        breaks="a worker that is taken out of service goes on claiming jobs",
+        breaks="a worker that is taken out of service continues to claim jobs",
         promise=Promise.CONTROL,
         edits=(Edit(CLAIM, "exists (select from holder h where h.takes)", "exists (select from holder)"),),
         caught_by=(f"{STORE}::test_a_draining_worker_claims_nothing_and_passes_over_nothing",),
@@ -25,7 +25,7 @@ BUGS = (
     ),
     Bug(
         name="claim_without_locks",
-        breaks="two workers that look at the same time claim the same jobs",
+        breaks="two workers that search at the same time claim the same jobs",
         promise=Promise.ONCE,
         edits=(
             Edit(CLAIM, "select j.ctid as tid", "select j.id as tid"),
@@ -40,7 +40,7 @@ BUGS = (
     ),
     Bug(
         name="claim_not_noted",
-        breaks="jobs are held under a claim that has no row, so that nobody finds them",
+        breaks="jobs are held under a claim that has no row, so that they are never requeued",
         promise=Promise.BACK,
         edits=(Edit(CLAIM, "having count(*) > 0", "having false"),),
         caught_by=(f"{STORE}::test_what_a_claim_writes",),
@@ -94,7 +94,7 @@ BUGS = (
     ),
     Bug(
         name="priority_ignored",
-        breaks="urgent jobs wait behind those that came before them",
+        breaks="urgent jobs wait behind jobs that were enqueued before them",
         promise=Promise.ORDER,
         edits=(Edit(CLAIM, "order by j.priority desc, j.position", "order by j.position"),),
         caught_by=(f"{STORE}::test_higher_priorities_come_first_and_equals_in_the_order_of_their_arrival",),
@@ -190,7 +190,7 @@ BUGS = (
     ),
     Bug(
         name="lost_claim_forgotten",
-        breaks="jobs of a claim whose answer was lost are held by a worker that knows nothing of them",
+        breaks="jobs of a claim whose answer was lost are held by a worker that does not know them",
         promise=Promise.OUTAGE,
         edits=(Edit("worker/claim/held_jobs.py", "if unknown or doubted else 0", "if False else 0"),),
         caught_by=("tests/outages/test_lost_answers.py::test_a_claim_whose_answer_was_lost_does_not_strand_its_jobs",),

@@ -67,21 +67,21 @@ BUGS = (
     ),
     Bug(
         name="checkpoint_by_id",
-        breaks="a run whose job was given to another records a step",
+        breaks="a run whose job is held by another run records a step",
         promise=Promise.STALE,
         edits=(Edit(RECORD, "where j.id = g.id and j.claim_id = g.claim_id", "where j.id = g.id"),),
         caught_by=(f"{ORDERS}::test_a_run_that_lost_its_job_records_nothing_that_its_successor_did_not_see[20]",),
     ),
     Bug(
         name="step_returns_before_it_is_stored",
-        breaks="a workflow goes on with a result that a crash forgets",
+        breaks="a workflow continues with a result that a crash loses",
         promise=Promise.DURABLE,
         edits=(Edit("worker/run/steps.py", "        self._begin()\n        await request.answer\n", "        self._begin()\n"),),
         caught_by=(f"{STEPS}::test_a_workflow_returns_what_its_steps_made", f"{SLEEP}"),
     ),
     Bug(
         name="step_acts_before_its_reasons_are_stored",
-        breaks="a step acts because of a timeout, a failure or a time that a crash forgets, and the next run decides differently",
+        breaks="a step acts because of a timeout, a failure or a time that a crash loses, and the next run decides differently",
         promise=Promise.DURABLE,
         edits=(Edit(RUNNER, "            await self.journal.store_decisions(key)\n", ""),),
         caught_by=(f"{DECISIONS}::test_an_event_that_comes_after_the_step_for_its_absence_has_acted_changes_nothing",),
@@ -196,14 +196,14 @@ BUGS = (
     ),
     Bug(
         name="changed_code_runs_on",
-        breaks="a run whose code was changed does what is new instead of being held",
+        breaks="a run whose code was changed executes the new steps instead of being held",
         promise=Promise.RECORD,
         edits=(Edit(JOURNAL, "                    return False\n", "                    return True\n"),),
         caught_by=(f"{SLEEP}::test_a_changed_workflow_is_held_before_it_does_anything_new",),
     ),
     Bug(
         name="handled_failures_are_forgotten",
-        breaks="a step that failed and was handled succeeds in the next run, and the workflow takes another way",
+        breaks="a step that failed and was handled succeeds in the next run, and the workflow takes another path",
         promise=Promise.RECORD,
         edits=(
             Edit(
@@ -236,7 +236,7 @@ BUGS = (
     ),
     Bug(
         name="cancel_undoes_nothing",
-        breaks="a canceled workflow leaves behind what it has done",
+        breaks="a canceled workflow does not undo its steps",
         promise=Promise.CONTROL,
         edits=(
             Edit(
@@ -249,7 +249,7 @@ BUGS = (
     ),
     Bug(
         name="second_cancel_drops_undos",
-        breaks="a workflow that is canceled twice leaves behind what it has not undone yet",
+        breaks="a workflow that is canceled twice does not undo the remaining steps",
         promise=Promise.CONTROL,
         edits=(
             Edit(
@@ -285,7 +285,7 @@ BUGS = (
     ),
     Bug(
         name="undone_in_the_order_of_doing",
-        breaks="the first thing that was done is undone first",
+        breaks="the first step is undone first",
         promise=Promise.CONTROL,
         edits=(Edit("flow/rollback.py", "in reversed(undos):", "in undos:"),),
         caught_by=(f"{ROLLBACK}::test_all_is_undone_in_reverse_order_after_the_last_attempt",),

@@ -68,7 +68,7 @@ BUGS = (
     ),
     Bug(
         name="claims_forgotten_too_soon",
-        breaks="a worker removes the row of a claim though a job is held under it: nobody finds that job when the worker dies",
+        breaks="a worker removes the row of a claim though a job is held under it: that job is not requeued when the worker dies",
         promise=Promise.BACK,
         edits=(
             Edit(FORGET, "and not exists (\n", "and (true or not exists (\n"),
@@ -192,7 +192,7 @@ BUGS = (
     ),
     Bug(
         name="started_while_stopping",
-        breaks="jobs of a claim that is under way when its worker is told to stop are started all the same",
+        breaks="jobs of a claim that is in progress when its worker is asked to stop are started anyway",
         promise=Promise.BACK,
         edits=(
             Edit(
@@ -233,7 +233,7 @@ BUGS = (
     ),
     Bug(
         name="stop_without_its_grace",
-        breaks="outcomes are dropped when PostgreSQL is away at the moment of the stop, though there is time left",
+        breaks="outcomes are dropped when PostgreSQL is unavailable at the moment of the stop, though there is time left",
         promise=Promise.OUTAGE,
         edits=(Edit(ENGINE, "        await self._slots.settled(until - time.monotonic())\n", ""),),
         caught_by=(f"{STOPS}::test_outcomes_are_written_when_the_server_returns_within_the_grace",),
@@ -255,7 +255,7 @@ BUGS = (
     ),
     Bug(
         name="heartbeat_of_a_changed_row_believed",
-        breaks="a heartbeat that met a row which had just changed counts as written, and the lease ends",
+        breaks="a heartbeat that missed its row, because the row had just changed, counts as written, and the lease expires",
         promise=Promise.BACK,
         edits=(
             Edit("store/sql/jobs/note_runs.sql", "\n where o.lease is null or o.id in (select e.id from extended e)\n", "\n"),

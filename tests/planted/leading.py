@@ -32,7 +32,7 @@ BUGS = (
     ),
     Bug(
         name="condemn_without_a_term",
-        breaks="a reaper that was asleep condemns workers that another has seen alive",
+        breaks="a reaper that was suspended condemns workers that another reaper has seen alive",
         promise=Promise.LEADERS,
         edits=(
             Edit(
@@ -100,21 +100,21 @@ BUGS = (
     ),
     Bug(
         name="heart_beats_for_any_term",
-        breaks="a holder that lost its duty and won it again is told that its old term goes on",
+        breaks="a holder that lost its duty and won it again is answered with its old term",
         promise=Promise.LEADERS,
         edits=(Edit(BEAT, "l.holder = :holder::uuid and l.term = h.term and", "l.holder = :holder::uuid and"),),
         caught_by=(f"{ELECTION}::test_a_beat_under_an_older_term_renews_nothing",),
     ),
     Bug(
-        name="heart_beats_after_the_end",
-        breaks="a holder that was asleep for longer than its lease takes it up again",
+        name="renewed_after_the_end",
+        breaks="a holder that was suspended for longer than its lease renews it",
         promise=Promise.LEADERS,
         edits=(Edit(BEAT, "l.term = h.term and l.expires_at > clock_timestamp()\n", "l.term = h.term\n"),),
         caught_by=(f"{ELECTION}::test_a_beat_renews_only_terms_that_hold",),
     ),
     Bug(
-        name="leaves_without_a_word",
-        breaks="a duty that was given back stays undone until somebody happens to ask for it",
+        name="released_without_a_notification",
+        breaks="a duty that was released is not performed until a candidate happens to ask for it",
         promise=Promise.LEADERS,
         edits=(
             Edit(
@@ -128,7 +128,7 @@ BUGS = (
     ),
     Bug(
         name="hanging_round_keeps_its_duty",
-        breaks="a leader whose round hangs takes its duty back at once, and nobody does it",
+        breaks="a leader whose round hangs takes its duty back at once, and no process performs it",
         promise=Promise.LEADERS,
         edits=(
             Edit(
@@ -141,35 +141,35 @@ BUGS = (
     ),
     Bug(
         name="won_unanswered_and_kept",
-        breaks="what a leader won without an answer stays its own when it is gone",
+        breaks="a duty that a leader won without receiving the answer is not released when the leader stops",
         promise=Promise.LEADERS,
         edits=(Edit(LEADER, "if self._held or self._may_have_won:", "if self._held:"),),
         caught_by=(f"{ELECTION}::test_what_an_unanswered_election_won_is_free_after_a_stop",),
     ),
     Bug(
-        name="word_overlooked_while_asking",
-        breaks="a candidate that hears of a free duty while it asks goes by the older answer",
+        name="notification_overlooked_while_asking",
+        breaks="a candidate that is notified of a free duty while it asks uses the older answer",
         promise=Promise.LEADERS,
         edits=(Edit(LEADER, "        if self._elect_at == due:\n", "        if due is not None:\n"),),
         caught_by=(f"{ELECTION}::test_what_a_candidate_hears_while_it_asks_is_newer_than_the_answer",),
     ),
     Bug(
-        name="handed_over_to_nobody",
-        breaks="a leader that is alone gives its duties up, again and again",
+        name="released_without_a_successor",
+        breaks="a leader that is the only supervisor releases its duties, again and again",
         promise=Promise.LEADERS,
         edits=(Edit(RELEASE, "where w.supervisor_id <> :holder::uuid and w.died_at", "where w.died_at"),),
         caught_by=(f"{ELECTION}::test_who_is_alone_keeps_its_duties",),
     ),
     Bug(
         name="lock_not_looked_at_again",
-        breaks="a leader whose session broke goes on, though another has its lock by now",
+        breaks="a leader whose session broke continues, though another process has its lock by now",
         promise=Promise.LEADERS,
         edits=(Edit(LEADER, "        if not await self._election.may_lead(self._link):\n", "        if not kept:\n"),),
         caught_by=(f"{ELECTION}::test_a_lock_lost_with_its_session_is_noticed_by_the_next_heartbeat",),
     ),
     Bug(
         name="own_clock_not_asked",
-        breaks="a holder that could not renew its lease goes on until somebody refuses it",
+        breaks="a holder that could not renew its lease continues until a statement is refused",
         promise=Promise.LEADERS,
         edits=(
             Edit(LEADER, "        if held.left <= 0:\n", "        if held.left <= -held.term.ttl:\n"),
@@ -179,7 +179,7 @@ BUGS = (
     ),
     Bug(
         name="round_not_cut_off",
-        breaks="a round that hangs goes on after its term is over",
+        breaks="a round that hangs continues after its term is over",
         promise=Promise.LEADERS,
         edits=(Edit(HELD, "asyncio.timeout(max(0.0, self.left)) as", "asyncio.timeout(None) as"),),
         caught_by=(f"{ELECTION}::test_a_round_is_cut_off_when_the_time_is_over",),
@@ -199,7 +199,7 @@ BUGS = (
     ),
     Bug(
         name="retry_keeps_its_place",
-        breaks="a job that failed goes before all that came since, and below the cursors of the workers",
+        breaks="a job that failed is placed before all jobs enqueued since, and below the cursors of the workers",
         promise=Promise.ORDER,
         edits=(
             Edit(
@@ -346,7 +346,7 @@ BUGS = (
     ),
     Bug(
         name="partition_dropped_against_the_order_of_readers",
-        breaks="whoever reads history while a partition is dropped waits in a circle with the cleaner",
+        breaks="a session that reads history while a partition is dropped deadlocks with the cleaner",
         promise=Promise.RECORD,
         edits=(
             Edit(

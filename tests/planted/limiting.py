@@ -37,7 +37,7 @@ BUGS = (
     ),
     Bug(
         name="limited_claim_not_noted",
-        breaks="limited jobs are held under a claim that has no row, so that nobody finds them",
+        breaks="limited jobs are held under a claim that has no row, so that they are never requeued",
         promise=Promise.BACK,
         edits=(Edit(CLAIM, "having count(*) > 0", "having false"),),
         caught_by=(f"{CLAIMS}::test_what_a_claim_writes",),
@@ -51,7 +51,7 @@ BUGS = (
     ),
     Bug(
         name="limits_waited_for",
-        breaks="all workers stand in line behind one that claims under a limit",
+        breaks="all workers wait for one that claims under a limit",
         promise=Promise.LIMITS,
         edits=(Edit(LOCK, "for no key update skip locked)", "for no key update)"),),
         caught_by=(f"{CLAIMS}::test_nobody_waits_for_the_lock_of_a_limit",),
@@ -98,7 +98,7 @@ BUGS = (
     ),
     Bug(
         name="other_limits_overlooked",
-        breaks="a job under two limits is claimed by whoever holds one of them",
+        breaks="a job under two limits is claimed by a worker that has locked only one of them",
         promise=Promise.LIMITS,
         edits=(Edit(CLAIM, "     where u.fits and u.locked),", "     where u.fits),"),),
         caught_by=(f"{CLAIMS}::test_jobs_under_a_limit_that_is_not_locked_stay_where_they_are",),
@@ -150,7 +150,7 @@ BUGS = (
     ),
     Bug(
         name="queue_without_a_limit_group",
-        breaks="jobs of a limited queue come in past its limit",
+        breaks="jobs of a limited queue are enqueued without its limit",
         promise=Promise.LIMITS,
         edits=(
             Edit(LIMIT_GROUP_OF, "where r.name in ('kind:' || kind, 'queue:' || queue)", "where r.name in ('kind:' || kind)"),
@@ -159,7 +159,7 @@ BUGS = (
     ),
     Bug(
         name="older_limits_obeyed",
-        breaks="a worker goes on by the limits that it once learnt",
+        breaks="a worker continues to use the limits that it read first",
         promise=Promise.LIMITS,
         edits=(
             Edit(
@@ -185,7 +185,7 @@ BUGS = (
     ),
     Bug(
         name="freed_below_the_cursors",
-        breaks="jobs whose limit is gone stand below the cursors, where nobody looks",
+        breaks="jobs whose limit was removed are below the cursors, where no worker searches",
         promise=Promise.LIMITS,
         edits=(
             Edit(

@@ -12,7 +12,7 @@ SOURCE = ROOT / "src"
 
 
 class NotPlantable(Exception):
-    """The source has changed: the bug must be written anew."""
+    """The source has changed: the bug must be rewritten."""
 
 
 def copy_source(source: Path, copy: Path) -> None:
@@ -34,7 +34,7 @@ def changed(bug: Bug, source: Path = SOURCE) -> dict[str, str]:
     for edit in bug.edits:
         text = texts.get(edit.file) or (source / "tenure" / edit.file).read_text("utf-8")
         if (found := text.count(edit.old)) != 1:
-            raise NotPlantable(f"{bug.name}: the old text stands {found} times in {edit.file}")
+            raise NotPlantable(f"{bug.name}: the old text occurs {found} times in {edit.file}")
         if edit.new == edit.old:
             raise NotPlantable(f"{bug.name}: nothing changes in {edit.file}")
         texts[edit.file] = text.replace(edit.old, edit.new)

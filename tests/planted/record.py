@@ -1,7 +1,7 @@
-"""What published hunts have found, and the page that says it.
+"""The results of published hunts, and the page that shows them.
 
 A hunt of all bugs takes hours, so each published run hunts some of them. `hunted.json` keeps the last result of each bug; the
-page lists all bugs by group, and says how many of them were hunted.
+page lists all bugs by group, and shows how many of them were hunted.
 """
 
 from __future__ import annotations

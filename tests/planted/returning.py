@@ -22,13 +22,13 @@ BUGS = (
     ),
     Bug(
         name="renewal_overlooked",
-        breaks="a worker that renews its lease in this moment is condemned all the same",
+        breaks="a worker that is renewing its lease is condemned anyway",
         promise=Promise.BACK,
         edits=(Edit(CONDEMN, ":reap::boolean\n       for no key update skip locked),", ":reap::boolean),"),),
         caught_by=(f"{ORPHANS}::test_the_reaper_leaves_a_worker_that_is_renewing_its_lease",),
     ),
     Bug(
-        name="buried_too_soon",
+        name="worker_row_removed_too_soon",
         breaks="a job that was locked when the jobs of its dead worker were requeued stays held for ever",
         promise=Promise.BACK,
         edits=(
@@ -43,28 +43,28 @@ BUGS = (
     ),
     Bug(
         name="claim_of_a_locked_job_removed",
-        breaks="a job that was locked when its dead worker was emptied is held under a claim that has no row",
+        breaks="a job that was locked when the jobs of its dead worker were requeued is held under a claim that has no row",
         promise=Promise.BACK,
         edits=(Edit(RETURN, "where j.id not in (select n.id from released n))", "where false)"),),
         caught_by=(f"{CLAIM_ROWS}::test_a_dead_workers_claim_stays_while_one_of_its_jobs_is_locked",),
     ),
     Bug(
         name="quarantined_without_its_position",
-        breaks="a job that kills its workers cannot be set aside, and none of its worker's jobs are requeued",
+        breaks="a job that kills its workers cannot be dead-lettered, and none of its worker's jobs are requeued",
         promise=Promise.BACK,
         edits=(Edit(RETURN, "position = case when h.quarantine is null then j.position else -1 end,", ""),),
         caught_by=(f"{ORPHANS}::test_a_crash_is_counted_but_is_no_attempt_and_the_third_sets_the_job_aside",),
     ),
     Bug(
         name="expired_without_its_position",
-        breaks="a job that lets its lease run out again and again cannot be set aside",
+        breaks="a job that lets its lease run out again and again cannot be dead-lettered",
         promise=Promise.BACK,
         edits=(Edit(EXPIRE, "position = case when l.quarantine is null then j.position else -1 end,", ""),),
         caught_by=(f"{COUNTED}[expired the third time]",),
     ),
     Bug(
         name="crash_is_an_attempt",
-        breaks="jobs pay with an attempt for the death of their worker",
+        breaks="the death of a worker uses an attempt of each of its jobs",
         promise=Promise.BACK,
         edits=(Edit(RETURN, "attempt = greatest(j.attempt - 1, 0)", "attempt = j.attempt"),),
         caught_by=(f"{ORPHANS}::test_a_crash_is_counted_but_is_no_attempt_and_the_third_sets_the_job_aside",),
@@ -93,7 +93,7 @@ BUGS = (
     ),
     Bug(
         name="condemned_worker_renewed",
-        breaks="a worker whose jobs were given to others is never told so",
+        breaks="a worker whose jobs were requeued never learns of it",
         promise=Promise.STALE,
         edits=(
             Edit(
@@ -106,25 +106,25 @@ BUGS = (
     ),
     Bug(
         name="sign_of_life_overlooked",
-        breaks="a job that gives a sign of life in this moment is taken away all the same",
+        breaks="a job that is sending a heartbeat is requeued anyway",
         promise=Promise.BACK,
         edits=(
             Edit(EXPIRE, "select j.ctid as tid", "select j.id as tid"),
             Edit(EXPIRE, "     limit :limit::integer\n       for no key update skip locked),", "     limit :limit::integer),"),
             Edit(EXPIRE, "where j.ctid = l.tid", "where j.id = l.tid"),
         ),
-        caught_by=(f"{ORDERS}[leased: C1 beats | late, H1 expires | W2 works]",),
+        caught_by=(f"{ORDERS}[leased: C1 sends heartbeat | time passes, H1 expires jobs | W2 works]",),
     ),
     Bug(
         name="expired_lease_is_no_crash",
-        breaks="a job that never gives a sign of life is given to one worker after the other for ever",
+        breaks="a job that never sends a heartbeat is given to one worker after the other for ever",
         promise=Promise.BACK,
         edits=(Edit(EXPIRE, "crashes = j.crashes + 1, attempt", "attempt"),),
         caught_by=(PROPERTIES,),
     ),
     Bug(
         name="disowned_too_much",
-        breaks="after a lost answer a worker gives back a job that another claim has taken since",
+        breaks="after a lost answer a worker requeues a job that another claim has taken since",
         promise=Promise.ONCE,
         edits=(
             Edit(
@@ -133,7 +133,7 @@ BUGS = (
                 "where j.id = o.id and j.claim_id is not null",
             ),
         ),
-        caught_by=(f"{ORDERS}[held: C1 was not heard | C1 requeues | W1 claims]",),
+        caught_by=(f"{ORDERS}[held: W1 disowns C1 | C1 requeues | W1 claims]",),
     ),
     Bug(
         name="one_bad_row_stops_disowning",
@@ -204,7 +204,7 @@ BUGS = (
         caught_by=("tests/manager/test_scaling.py::test_one_that_is_too_many_drains_for_longer_than_the_grace_of_a_shutdown",),
     ),
     Bug(
-        name="replaced_by_nobody",
+        name="drained_before_its_replacement_runs",
         breaks="a restart with code that cannot be loaded takes the old processes away",
         promise=Promise.BACK,
         edits=(
@@ -218,7 +218,7 @@ BUGS = (
     ),
     Bug(
         name="drain_outlasts_shutdown",
-        breaks="a process that drains does not hear that the time is up, and its jobs are not told",
+        breaks="a process that drains does not learn that the time is up, and its jobs are not aborted",
         promise=Promise.BACK,
         edits=(Edit("manager/child.py", "                self._engine.hurry(grace)\n", "                pass\n"),),
         caught_by=("tests/manager/test_rolling.py::test_a_shutdown_ends_a_drain_after_the_grace_period",),
@@ -260,7 +260,7 @@ BUGS = (
     ),
     Bug(
         name="shutdown_spends_an_attempt",
-        breaks="every deploy brings running jobs nearer to their end",
+        breaks="every deploy uses an attempt of the running jobs",
         promise=Promise.BACK,
         edits=(Edit("worker/run/settlement.py", '"requeued", refund=1)', '"requeued")'),),
         caught_by=("tests/worker/test_aborts.py::test_stopping_lets_runs_finish_and_requeues_the_others",),

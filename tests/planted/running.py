@@ -23,8 +23,8 @@ BUGS = (
         caught_by=(f"{TOGETHER}::test_a_run_whose_job_was_taken_away_commits_nothing_and_the_next_run_all",),
     ),
     Bug(
-        name="committed_whoever_holds_it",
-        breaks="a plain function that lost its job commits its rows all the same",
+        name="committed_without_the_claim",
+        breaks="a plain function that lost its job commits its rows anyway",
         promise=Promise.TOGETHER,
         edits=(
             Edit(
@@ -71,14 +71,14 @@ BUGS = (
     ),
     Bug(
         name="forks_outlive_their_worker",
-        breaks="what a handler has forked goes on when its worker is gone",
+        breaks="a process that a handler has forked continues when its worker is gone",
         promise=Promise.STALE,
         edits=(Edit("lifeline.py", "    if _forking.watch:\n        die_with(process)\n", ""),),
         caught_by=(f"{FORKS}::test_what_a_handler_has_forked_ends_with_its_worker[start_on_loop-killed]",),
     ),
     Bug(
         name="forked_copy_answers",
-        breaks="a copy that a handler has forked goes on as the worker, and records what it returns",
+        breaks="a copy that a handler has forked continues as the worker, and records what it returns",
         promise=Promise.ONCE,
         edits=(
             Edit(
@@ -92,7 +92,7 @@ BUGS = (
     ),
     Bug(
         name="unwritten_heartbeats_go_unnoticed",
-        breaks="a run whose heartbeats cannot be written goes on beside the one that has its job now",
+        breaks="a run whose heartbeats cannot be written continues beside the run that holds its job now",
         promise=Promise.STALE,
         edits=(
             Edit(

@@ -28,7 +28,7 @@ BUGS = (
     ),
     Bug(
         name="ticks_without_a_term",
-        breaks="a leader that was asleep while another was elected goes on with the schedules",
+        breaks="a leader that was suspended while another was elected continues to enqueue scheduled jobs",
         promise=Promise.LEADERS,
         edits=(Edit(RECORD, "s.retired_at is null and exists (select from leader)\n", "s.retired_at is null\n"),),
         caught_by=(
@@ -99,7 +99,7 @@ BUGS = (
     ),
     Bug(
         name="time_recorded_again",
-        breaks="a clock that goes back brings times again that had their job",
+        breaks="after the clock was set back, planned times that had a job get another one",
         promise=Promise.ONCE,
         edits=(
             Edit(
@@ -112,35 +112,35 @@ BUGS = (
     ),
     Bug(
         name="skip_does_not_look",
-        breaks="a job is handed in while an earlier one of its schedule runs",
+        breaks="a job is enqueued while an earlier one of its schedule runs",
         promise=Promise.TIME,
         edits=(Edit(RECORD, "when w.overlap = 'allow' or (", "when w.overlap in ('allow', 'skip') or ("),),
         caught_by=(f"{CRON}::test_skip_leaves_out_what_comes_while_an_earlier_job_is_live",),
     ),
     Bug(
         name="stopped_by_a_dead_letter",
-        breaks="a job that was set aside stops its schedule for good",
+        breaks="a dead letter stops its schedule for good",
         promise=Promise.TIME,
         edits=(Edit(RECORD, "limit 1) <> 'dead_letter') as live", "limit 1) is not null) as live"),),
         caught_by=(f"{CRON}::test_a_dead_letter_does_not_stop_its_schedule",),
     ),
     Bug(
         name="line_from_its_end",
-        breaks="of times that wait in line, the latest is handed in first",
+        breaks="of times that wait in line, the latest is enqueued first",
         promise=Promise.ORDER,
         edits=(Edit(RELEASE, "     order by t.schedule, t.planned_at),\n", "     order by t.schedule, t.planned_at desc),\n"),),
         caught_by=(f"{CRON}::test_queue_hands_in_one_after_the_other_in_order_and_loses_none",),
     ),
     Bug(
         name="missed_not_recorded",
-        breaks="times that nobody was there for leave no trace",
+        breaks="planned times that passed without a leader are not recorded",
         promise=Promise.RECORD,
         edits=(Edit(DECIDE, "missed = Missed(old[0], old[-1], len(old)) if old else None", "missed = None"),),
         caught_by=(f"{CRON}::test_after_downtime_as_the_policy_has_it",),
     ),
     Bug(
         name="all_without_a_limit",
-        breaks="after a long downtime a schedule hands in everything at once",
+        breaks="after a long downtime a schedule enqueues all missed jobs at once",
         promise=Promise.TIME,
         edits=(Edit(DECIDE, "        return times[-schedule.catch_up_limit :]\n", "        return times\n"),),
         caught_by=(f"{CRON}::test_all_has_a_limit",),
@@ -164,7 +164,7 @@ BUGS = (
     ),
     Bug(
         name="asked_for_again",
-        breaks="a run whose answer was lost is written down twice",
+        breaks="a run whose answer was lost is recorded twice",
         promise=Promise.RECORD,
         edits=(
             Edit(
@@ -177,7 +177,7 @@ BUGS = (
     ),
     Bug(
         name="dead_letters_by_their_entry",
-        breaks="a dead letter goes by when it was handed in, perhaps the moment it died",
+        breaks="the age of a dead letter is counted from its enqueue, so it may be removed right after it failed",
         promise=Promise.RECORD,
         edits=(Edit(CLEAN_DEAD, "coalesce(j.started_at, j.enqueued_at) <", "j.enqueued_at <"),),
         caught_by=(f"{CARETAKING}::test_dead_letters_go_when_their_own_time_is_over",),
@@ -214,7 +214,7 @@ BUGS = (
     ),
     Bug(
         name="clock_ahead_believed",
-        breaks="a clock that was ahead for a moment stops a schedule until the time is there",
+        breaks="a clock that was ahead for a moment stops a schedule until that time has come",
         promise=Promise.TIME,
         edits=(
             Edit(

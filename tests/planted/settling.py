@@ -16,7 +16,7 @@ LOST_ANSWERS = "tests/outages/test_lost_answers.py"
 BUGS = (
     Bug(
         name="settle_by_id",
-        breaks="a run whose job was given to another completes it",
+        breaks="a run whose job is held by another run completes it",
         promise=Promise.STALE,
         edits=(Edit(FINISH, f"and h.id = j.claim_id and j.claim_id = {NAMED_CLAIM}", "and j.claim_id is not null"),),
         caught_by=(f"{STORE}::test_the_same_worker_cannot_settle_by_an_older_claim_of_its_own",),
@@ -39,7 +39,7 @@ BUGS = (
     ),
     Bug(
         name="attempt_as_fence",
-        breaks="a crash gives the attempt back, so the next holder has the same number as the stale one",
+        breaks="a crash refunds the attempt, so the next holder has the same number as the stale one",
         promise=Promise.STALE,
         edits=(
             Edit(
@@ -65,7 +65,7 @@ BUGS = (
     ),
     Bug(
         name="retry_by_id",
-        breaks="a run whose job was given to another puts it back for a retry",
+        breaks="a run whose job is held by another run moves it to retry",
         promise=Promise.STALE,
         edits=(
             Edit(MOVE, "where j.id = o.id and j.claim_id = o.claim_id limit 1", "where j.id = o.id limit 1"),
@@ -102,14 +102,14 @@ BUGS = (
     ),
     Bug(
         name="completed_by_anyone",
-        breaks="after a lost answer, a job that another run has finished is taken for one's own success",
+        breaks="after a lost answer, a job that another run has finished is counted as a success of this run",
         promise=Promise.ONCE,
         edits=(Edit("store/sql/jobs/find_settled.sql", "h.id = o.id and h.claim_id = o.claim_id", "h.id = o.id"),),
         caught_by=(f"{STORE}::test_what_was_settled_by_this_very_claim_is_found_again",),
     ),
     Bug(
         name="null_is_not_other",
-        breaks="a run whose job was canceled or deleted is never told",
+        breaks="a run whose job was canceled or deleted is never aborted",
         promise=Promise.CONTROL,
         edits=(Edit("store/sql/claims/check_claims.sql", "j.claim_id is distinct from o.claim_id", "j.claim_id <> o.claim_id"),),
         caught_by=(f"{STORE}::test_runs_that_are_no_longer_ours_are_reported_with_the_reason",),
@@ -189,7 +189,7 @@ BUGS = (
     ),
     Bug(
         name="unwritten_outcomes_not_counted",
-        breaks="a worker runs job after job whose outcomes nobody takes",
+        breaks="a worker runs job after job whose outcomes are not accepted",
         promise=Promise.ONCE,
         edits=(Edit("worker/run/settler.py", "return self.backlog + len(self._parked)", "return self.backlog"),),
         caught_by=(f"{SETTLER}::test_outcomes_that_cannot_be_written_stop_further_claims_and_are_reported_at_the_stop",),
@@ -209,7 +209,7 @@ BUGS = (
     ),
     Bug(
         name="last_words_after_the_outcome",
-        breaks="what a run says just before its end is refused, because it is settled already",
+        breaks="the progress and log lines that a run writes just before its end are refused, because it is settled already",
         promise=Promise.RECORD,
         edits=(
             Edit(

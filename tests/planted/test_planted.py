@@ -45,8 +45,8 @@ def test_the_tests_that_catch_it_exist(bug):
 def test_the_page_says_how_many_bugs_there_are_and_which_were_hunted():
     page = record.PAGE.read_text("utf-8")
     block = page.partition("<!-- planted: begin, written by a script -->")[2].partition("<!-- planted: end -->")[0]
-    told = 'run python -c "from tests.planted import record; record.publish()"'
-    assert block.strip() == record.block().strip(), told
+    remedy = 'run python -c "from tests.planted import record; record.publish()"'
+    assert block.strip() == record.block().strip(), remedy
 
 
 @cache

@@ -14,7 +14,7 @@ from tests.interleavings.steps.step import JOB, KEY, QUEUE, Change, Step, Words,
 from tests.interleavings.world import Job, Key, World
 
 NOT_THE_HOLDER, UNIQUE_VIOLATION = "P0T01", "23505"
-REFUSALS = {NOT_THE_HOLDER: "refused", UNIQUE_VIOLATION: "is there already"}
+REFUSALS = {NOT_THE_HOLDER: "refused", UNIQUE_VIOLATION: "exists already"}
 J = UUID(uid("J"))
 
 # Enqueue
@@ -23,16 +23,16 @@ J = UUID(uid("J"))
 def enqueue(name: str, key: str | None = None, *, scope: str = "live", again: bool = False) -> Step:
     def changes(world: World) -> list[Change]:
         if name in world.jobs:
-            return [Change("is there already", firm=False)]
-        stands = world.stands(key) if key else None
-        return [_come_in(name, key, scope)] if stands is None else [Change(f"{stands} stands for it", firm=False)]
+            return [Change("exists already", firm=False)]
+        owner = world.owner_of(key) if key else None
+        return [_insert(name, key, scope)] if owner is None else [Change(f"{owner} owns the key", firm=False)]
 
     job = {"id": uid(name), "kind": "work", **({"key": key, "key_for": scope} if key else {})}
     said = f"{name} is enqueued" + (f" with key {key}" if key else "")
     return Step(
         f"{said}, again" if again else said,
         jobs.enqueue(json.dumps([job]), again=again),
-        _entry,
+        _enqueued,
         changes,
         locks=rows(JOB, KEY),
         waits=rows(JOB, KEY),
@@ -42,34 +42,34 @@ def enqueue(name: str, key: str | None = None, *, scope: str = "live", again: bo
 
 
 def child(claim: str, name: str, *, borrowed: bool = False) -> Step:
-    """A run hands in another job, in a transaction of ours or of its own."""
+    """A run enqueues a child job, in its own transaction or in one that the caller passes."""
 
     def changes(world: World) -> list[Change]:
         job = world.jobs.get("J")
         if job is None or not job.live or job.claim != claim:
             return [Change("refused", firm=False)]
         if name in world.jobs:
-            return [Change("is there already", firm=False)]
-        return [_come_in(name, None, "live")._replace(firm=not borrowed)]
+            return [Change("exists already", firm=False)]
+        return [_insert(name, None, "live")._replace(firm=not borrowed)]
 
     given = json.dumps([{"id": uid(name), "kind": "work", "parent": uid("J"), "claim": uid(claim)}])
     query = jobs.enqueue(given, borrowed=borrowed)
-    return Step(f"{claim} hands in {name}", query, _entry, changes, rows(JOB), rows(JOB), REFUSALS)
+    return Step(f"{claim} enqueues {name}", query, _enqueued, changes, rows(JOB), rows(JOB), REFUSALS)
 
 
-def _come_in(name: str, key: str | None, scope: str) -> Change:
+def _insert(name: str, key: str | None, scope: str) -> Change:
     def then(world: World) -> World:
         world = world.put("jobs", name, Job("jobs", "pending", key=key))
         return world.put("keys", key, Key(name, scope)) if key else world
 
-    return Change("in", then)
+    return Change("enqueued", then)
 
 
-def _entry(reply: Reply) -> Words:
+def _enqueued(reply: Reply) -> Words:
     if not reply.rows:
-        return ("in",)
-    [(asked, stands, _)] = reply.rows
-    return ("is there already",) if asked == stands else (f"{name_of(stands)} stands for it",)
+        return ("enqueued",)
+    [(asked, owner, _)] = reply.rows
+    return ("exists already",) if asked == owner else (f"{name_of(owner)} owns the key",)
 
 
 # Control
@@ -131,11 +131,11 @@ def replay() -> Step:
 
 def _may_have_its_key(world: World) -> bool:
     key = world.jobs["J"].key
-    return key is None or world.stands(key) in (None, "J")
+    return key is None or world.owner_of(key) in (None, "J")
 
 
 def _with_its_key(world: World) -> World:
-    """A dead letter that is to run again takes its key, if it does not have it still."""
+    """A dead letter that is to run again takes its key, unless it still owns it."""
     key = world.jobs["J"].key
     if key is None or (key in world.keys and world.keys[key].job == "J"):
         return world
@@ -143,7 +143,7 @@ def _with_its_key(world: World) -> World:
 
 
 def retry_finished(new: str) -> Step:
-    """Reads the old job without holding it: what it saw is enough. While one of these is live, another is not made."""
+    """Reads the old job without locking it: what it saw is enough. While one such job is live, no other is created."""
     key = f"retry of {J}"
 
     def then(world: World) -> World:
@@ -153,18 +153,18 @@ def retry_finished(new: str) -> Step:
     def changes(world: World) -> list[Change]:
         if "J" not in world.jobs or world.jobs["J"].live:
             return []
-        stands = world.stands(key)
-        return [Change(f"{new} in", then, firm=False) if stands is None else Change(f"{stands} is there", firm=False)]
+        owner = world.owner_of(key)
+        return [Change(f"{new} created", then, firm=False) if owner is None else Change(f"{owner} exists", firm=False)]
 
     def read(reply: Reply) -> Words:
-        return tuple(f"{new} in" if row[3] == "f" else f"{name_of(row[2])} is there" for row in reply.rows)
+        return tuple(f"{new} created" if row[3] == "f" else f"{name_of(row[2])} exists" for row in reply.rows)
 
     query = jobs.retry_finished(J, UUID(uid(new)), None)
     return Step(f"run J again as {new}", query, read, changes, locks=rows(KEY), waits=rows(KEY))
 
 
 def _control(said: str, query: Query, changes: Callable[[World], list[Change]], word: str, moved: int, *more: str) -> Step:
-    """The column `moved` tells whether it was done; if not, the row is locked, or it is not for us to move."""
+    """The column `moved` is true if the change was made; if not, the row is locked, or in another state."""
 
     def read(reply: Reply) -> Words:
         return (word,) * sum(row[moved] == "t" for row in reply.rows)

@@ -1,4 +1,4 @@
-"""What supervisors do: renew, condemn, give back."""
+"""What supervisors do: renew and condemn workers, requeue their jobs."""
 
 from __future__ import annotations
 
@@ -43,46 +43,46 @@ def supervisor(worker: str) -> str:
     return worker.replace("W", "S")
 
 
-def give_back(worker: str | None = None) -> Step:
+def return_jobs(worker: str | None = None) -> Step:
     """For one condemned worker, or for all."""
 
     def forget(claim: str) -> Change:
         return Change(None, lambda world: None if world.held_under(claim) else world.drop("claims", claim))
 
-    def bury(name: str) -> Change:
+    def remove(name: str) -> Change:
         return Change(None, lambda world: None if world.claims_of(name) else world.drop("workers", name))
 
     def changes(world: World) -> list[Change]:
         dead = [name for name, row in world.workers.items() if row.died and worker in (None, name)]
         held = [(job, name) for name in dead for job in world.held_by(name)]
         return [
-            *(back(world, job, blame=world.workers[name].died != "stopped") for job, name in held),
+            *(requeue(world, job, blame=world.workers[name].died != "stopped") for job, name in held),
             *(forget(claim) for name in dead for claim in world.claims_of(name)),
-            *(bury(name) for name in dead),
+            *(remove(name) for name in dead),
         ]
 
     return Step(
-        f"the jobs of {worker or 'all condemned workers'} are given back",
+        f"the jobs of {worker or 'all condemned workers'} are requeued",
         jobs.return_jobs(None if worker is None else uid(worker)),
-        lambda reply: times(reply.rows[0][0], "back") + times(reply.rows[0][1], "quarantined"),
+        lambda reply: times(reply.rows[0][0], "requeued") + times(reply.rows[0][1], "quarantined"),
         changes,
         locks=rows(JOB, QUEUE, CLAIM, *([worker] if worker else WORKERS)),
         waits=rows(QUEUE, CLAIM),
     )
 
 
-def back(world: World, name: str, *, blame: bool) -> Change:
+def requeue(world: World, name: str, *, blame: bool) -> Change:
     job = world.jobs[name]
     crashes = job.crashes + blame
     state = "dead_letter" if blame and crashes >= workers.MAX_CRASHES else "pending"
 
     def then(world: World) -> World:
         attempt = max(job.attempt - 1, 0)
-        back = world.change(name, state=state, claim=None, worker=None, lease_until=None, crashes=crashes, attempt=attempt)
-        noted = back.add("incidents", name)
+        moved = world.change(name, state=state, claim=None, worker=None, lease_until=None, crashes=crashes, attempt=attempt)
+        noted = moved.add("incidents", name)
         return noted.add("counts", state) if state == "dead_letter" else noted
 
-    return Change("back" if state == "pending" else "quarantined", then, skips=True)
+    return Change("requeued" if state == "pending" else "quarantined", then, skips=True)
 
 
 def _alive(world: World, worker: str) -> bool:

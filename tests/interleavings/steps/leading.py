@@ -1,4 +1,4 @@
-"""What leaders do: promote, take back, clean, and be elected."""
+"""What leaders do: promote, expire, clean, and ask for leases."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tenure.store import cleaning, jobs, leases, workers
 from tenure.store.query import Query
 from tests.interleavings.names import name_of, uid
 from tests.interleavings.sessions import Reply
-from tests.interleavings.steps.caretaking import TTL, WORKERS, back
+from tests.interleavings.steps.caretaking import TTL, WORKERS, requeue
 from tests.interleavings.steps.step import JOB, KEY, LEASE, QUEUE, Change, Step, Words, counted, rows, times
 from tests.interleavings.world import Claim, Lease, Worker, World
 
@@ -50,7 +50,7 @@ def condemn_expired(term: Term) -> Step:
         return [end(name) for name, row in world.workers.items() if not row.died and row.expires <= world.clock]
 
     query = workers.condemn_expired(term.value, reap=True)
-    return _duty(f"{term} condemns the late", query, "condemned", _led(term, late), *WORKERS)
+    return _duty(f"{term} condemns expired workers", query, "condemned", _led(term, late), *WORKERS)
 
 
 def promote(term: Term) -> Step:
@@ -70,13 +70,13 @@ def expire_jobs(term: Term) -> Step:
         if not term.holds(world):
             return []
         late = [name for name, job in world.jobs.items() if job.lease_until is not None and job.lease_until <= world.clock]
-        return [back(world, name, blame=True) for name in late]
+        return [requeue(world, name, blame=True) for name in late]
 
     query = jobs.expire(term.value, limit=100, max_crashes=workers.MAX_CRASHES)
     return Step(
-        f"{term} takes back jobs whose own lease is over",
+        f"{term} requeues jobs whose own lease has expired",
         query,
-        lambda reply: times(reply.rows[0][0], "back") + times(reply.rows[0][1], "quarantined"),
+        lambda reply: times(reply.rows[0][0], "requeued") + times(reply.rows[0][1], "quarantined"),
         changes,
         locks=rows(LEASE, JOB, QUEUE),
         waits=rows(LEASE, QUEUE),
@@ -115,7 +115,7 @@ def condemn_unknown(term: Term) -> Step:
         return (*times("1" if holds == "t" else "0", "term holds"), *names)
 
     return Step(
-        f"{term} looks for holders without a row",
+        f"{term} looks for holders that have no row",
         workers.condemn_unknown(term.value),
         read,
         changes,
@@ -144,14 +144,14 @@ def acquire(holder: str) -> Step:
         if lease is not None and lease.expires > world.clock:
             if lease.holder != holder:
                 return []
-            # A holder shared by several processes is told its term again; the lease is renewed when half of it has passed.
+            # A holder shared by several processes gets its term again; the lease is renewed when half of it has passed.
             held = Term(holder, lease.term)
             return [Change(f"term {held.number}", held.renew if lease.expires < world.clock + TTL / 2 else lambda world: world)]
         term = Term(holder, 1 if lease is None else lease.term + 1)
         return [Change(f"term {term.number}", term.renew)]
 
     return Step(
-        f"{holder} wants to lead",
+        f"{holder} asks to lead",
         leases.acquire(uid(holder), [(DUTY, TTL)]),
         lambda reply: tuple(f"term {term}" for term in json.loads(reply.rows[0][0] or "{}").values()),
         changes,
@@ -165,7 +165,7 @@ def release(term: Term) -> Step:
         return world.put("leases", DUTY, world.leases[DUTY]._replace(expires=world.clock))
 
     return Step(
-        f"{term} leaves",
+        f"{term} releases its lease",
         leases.release(uid(term.holder), [term.value]),
         lambda reply: counted(reply, "released"),
         lambda world: [Change("released", then)] if term.holds(world) else [],

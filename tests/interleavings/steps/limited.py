@@ -69,7 +69,7 @@ def claim(worker: str, claim: str) -> Step:
         changes,
         locks=rows(worker, JOB),
         waits=rows(worker),
-        if_told=True,
+        if_previous_changed=True,
     )
 
 

@@ -1,4 +1,4 @@
-"""What a worker does: claim, settle, say that it lives."""
+"""What a worker does: claim, settle, send heartbeats."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ JOBS = ("J", "K", "L", "M")
 
 
 def claim(worker: str, claim: str, *, lease: int | None = None) -> Step:
-    """All there is."""
+    """All pending jobs."""
 
     def grant(name: str, job: Job) -> Change:
         def then(world: World) -> World:
@@ -64,7 +64,7 @@ def finish(claim: str, *names: str, state: str = "completed") -> Step:
         lambda world: [end(name) for name in names if _holds(world, name, claim) and claim in world.claims],
         locks=rows(JOB),
         waits=rows(JOB),
-        insists=True,
+        resend_if_empty=True,
     )
 
 
@@ -93,7 +93,7 @@ def move(claim: str, state: str, *names: str, delay: int | None = None, refund: 
         lambda world: [end(name) for name in names if _holds(world, name, claim)],
         locks=rows(JOB, QUEUE),
         waits=rows(JOB, QUEUE),
-        insists=True,
+        resend_if_empty=True,
     )
 
 
@@ -102,17 +102,17 @@ def requeue(claim: str, *names: str) -> Step:
 
 
 def note(claim: str, *, lease: int | None = None, percent: int | None = None) -> Step:
-    """A sign of life: the job's own lease goes on, or progress is told."""
+    """A heartbeat, which extends the job's own lease, or progress."""
 
     def then(world: World) -> World:
         if lease is not None:
             world = world.change("J", lease_until=world.clock + lease)
         return world if percent is None else world.put("progress", "J", (world.jobs["J"].fence, percent))
 
-    told = {"id": uid("J"), "claim_id": uid(claim), "lease": lease, "percent": percent}
+    given = {"id": uid("J"), "claim_id": uid(claim), "lease": lease, "percent": percent}
     return Step(
-        f"{claim} {'beats' if lease else 'tells progress'} for J",
-        jobs.note(json.dumps([told]), 200),
+        f"{claim} {'sends a heartbeat' if lease else 'reports progress'} for J",
+        jobs.note(json.dumps([given]), 200),
         lambda reply: tuple(f"{name_of(row[0])} is ours" for row in reply.rows),
         lambda world: [Change("J is ours", then, skips=True)] if _holds(world, "J", claim) else [],
         locks=rows(JOB),
@@ -120,27 +120,27 @@ def note(claim: str, *, lease: int | None = None, percent: int | None = None) ->
 
 
 def disown(worker: str, claim: str) -> Step:
-    """The answer to this claim was lost: what it took goes back."""
+    """The answer to this claim was lost: the jobs that it took are requeued."""
 
-    def back(name: str) -> Change:
+    def requeued(name: str) -> Change:
         def then(world: World) -> World:
             attempt = world.jobs[name].attempt - 1
             return world.change(name, state="pending", claim=None, worker=None, lease_until=None, attempt=attempt)
 
-        return Change("back", then, skips=True)
+        return Change("requeued", then, skips=True)
 
     return Step(
-        f"{worker} gives back what {claim} took",
+        f"{worker} requeues what {claim} took",
         claims.disown([HeldJob(uid(name), uid(claim)) for name in JOBS], QUEUES),
-        lambda reply: times(len(reply.rows), "back"),
-        lambda world: [back(name) for name in world.jobs if _holds(world, name, claim)],
+        lambda reply: times(len(reply.rows), "requeued"),
+        lambda world: [requeued(name) for name in world.jobs if _holds(world, name, claim)],
         locks=rows(JOB, QUEUE),
         waits=rows(QUEUE),
     )
 
 
 def forget(worker: str) -> Step:
-    """The rows of its claims go under which nothing is held any more."""
+    """Removes the rows of its claims under which no job is held any more."""
 
     def ended(claim: str) -> Change:
         def then(world: World) -> World | None:

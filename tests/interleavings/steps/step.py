@@ -1,4 +1,4 @@
-"""A step: what is sent, how its answer reads, and what it may do in a given world."""
+"""A step: what is sent, how its answer is read, and what it may change in a given world."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Words = tuple[str, ...]
 
 
 class Change(NamedTuple):
-    """One thing that a statement may do, or say."""
+    """One thing that a statement may change or answer."""
 
     word: str | None
-    """What the statement answers when it has done it; None where its answer does not tell."""
+    """What the statement answers when it has done it; None if its answer does not show it."""
     then: Callable[[World], World | None] = lambda world: world
     """The world after it; None where that is not possible."""
     skips: bool = False
-    """It is left out when somebody else holds the row at that moment. Other changes are never left out."""
+    """It is left out if another session holds the row at that moment. Other changes are never left out."""
     firm: bool = True
     """It must still be right when its transaction commits. Otherwise it must have been right when the statement ran."""
 
@@ -41,18 +41,18 @@ class Step:
     """The rows for which it waits while others have them. It waits for no others."""
     refusals: dict[str, str] = field(default_factory=dict)
     """SQLSTATEs that are answers."""
-    insists: bool = False
-    """Sent once more when it was told nothing, as those do who settle: a sign of life may have moved the row meanwhile."""
-    if_told: bool = False
-    """Sent only if the statement before it in its transaction was told something."""
+    resend_if_empty: bool = False
+    """Sent once more if its answer is empty, as settling does: a heartbeat may have changed the row in between."""
+    if_previous_changed: bool = False
+    """Sent only if the statement before it in its transaction has changed something."""
     repeats: str | None = None
-    """The label of a step whose answer was lost: this one is sent after it, if that is sent at all."""
+    """The label of a step whose answer was lost: this one is sent after it, if that one is sent at all."""
 
     @cached_property
     def call(self) -> Call:
         return self.sends if isinstance(self.sends, Call) else call(self.sends, spelled(self.sends.name))
 
-    def hear(self, reply: Reply) -> Words:
+    def answer(self, reply: Reply) -> Words:
         if reply.fault is None:
             return self.read(reply)
         return (self.refusals.get(reply.fault) or f"error {reply.fault}: {reply.words.partition(chr(10))[0]}",)
@@ -64,13 +64,13 @@ class End:
 
     label: str
     commits: bool
-    if_told: bool = False
-    """Commits only if the statement before it did what it should, as `ctx.transaction()` does."""
+    if_previous_changed: bool = False
+    """Commits only if the statement before it changed something, as `ctx.transaction()` does."""
 
 
 @dataclass(frozen=True)
 class Wait:
-    """Time passes, for everybody."""
+    """Time passes for all sessions."""
 
     seconds: int
 
@@ -84,7 +84,7 @@ JOB, CLAIM, QUEUE, LEASE, KEY, LIMIT = "job", "claim", "queue", "lease", "key", 
 
 COMMIT = End("commit", commits=True)
 ROLLBACK = End("rollback", commits=False)
-COMMIT_IF_TOLD = End("commit, or roll back if nothing was settled", commits=True, if_told=True)
+COMMIT_IF_SETTLED = End("commit, or roll back if nothing was settled", commits=True, if_previous_changed=True)
 
 AnyStep = Step | End | Wait
 Script = tuple[AnyStep, ...]

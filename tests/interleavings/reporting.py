@@ -1,4 +1,4 @@
-"""A schedule as people read it."""
+"""A schedule as text, for the message of a failed test."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from tests.interleavings.exploring import Explored, Wrong
 from tests.interleavings.playing import Played, Taken
 
 
-def tell(start_state: str, found: Explored, plainest: Wrong) -> str:
-    head = f"{len(found.wrong)} of {found.played} schedules go wrong, beginning from “{start_state}”. The plainest:"
-    return "\n".join(["", head, *_lines(plainest.played, plainest.names), plainest.why])
+def report(start_state: str, found: Explored, simplest: Wrong) -> str:
+    head = f"{len(found.wrong)} of {found.played} schedules fail, starting from “{start_state}”. The simplest:"
+    return "\n".join(["", head, *_lines(simplest.played, simplest.names), simplest.why])
 
 
 def _lines(played: Played, names: Sequence[str]) -> Iterator[str]:
@@ -20,7 +20,7 @@ def _lines(played: Played, names: Sequence[str]) -> Iterator[str]:
     for number, taken in enumerate(played.steps, start=1):
         for event in played.events[over : taken.began]:
             if any(event is one for one in late):
-                yield f"      {names[event.who]:{width}}  goes on{_answer(event)}"
+                yield f"      {names[event.who]:{width}}  continues{_answer(event)}"
         over = taken.began
         waits = bool(taken.waited_for)
         answer = f" ... waits for {', '.join(names[who] for who in taken.waited_for)}" if waits else _answer(taken)
@@ -28,8 +28,8 @@ def _lines(played: Played, names: Sequence[str]) -> Iterator[str]:
         yield f"  {number:2}. {names[taken.who]:{width}}  {taken.step.label}{answer}"
     for event in played.events[over:]:
         if any(event is one for one in late):
-            yield f"      {names[event.who]:{width}}  goes on{_answer(event)}"
+            yield f"      {names[event.who]:{width}}  continues{_answer(event)}"
 
 
 def _answer(taken: Taken) -> str:
-    return f" -> {', '.join(taken.told or ()) or 'nothing'}"
+    return f" -> {', '.join(taken.answer or ()) or 'nothing'}"
