@@ -1,4 +1,4 @@
-"""What no statement may ever do, whatever the model says: read off two pictures of the database, before and after."""
+"""What no statement may ever do, independent of the model: checked on two pictures of the database, before and after."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Laws:
         claimed = row[CLAIM] is not None and row[CLAIM] != old[CLAIM]
         assert row[FENCE] == old[FENCE] + claimed, f"fence {old[FENCE]} -> {row[FENCE]}, claimed: {claimed}"
         if claimed:
-            assert (row[ID], row[CLAIM]) not in self._spent, "a claim came back"
+            assert (row[ID], row[CLAIM]) not in self._spent, "a claim id was used again"
         if old[CLAIM] is not None and row[CLAIM] != old[CLAIM]:
             self._spent.add((old[ID], old[CLAIM]))
 
@@ -58,16 +58,16 @@ def _check_holders(after: Picture) -> None:
     for row in after.jobs.values():
         held = row[STATE] in HELD
         assert held == (row[CLAIM] is not None) == (row[WORKER] is not None), f"half held: {row}"
-        assert not held or row[WORKER] in after.workers, f"held by nobody: {row}"
-        assert row[CRASHES] < MAX_CRASHES or row[STATE] == State.DEAD_LETTER, f"not set aside: {row}"
+        assert not held or row[WORKER] in after.workers, f"held by a worker without a row: {row}"
+        assert row[CRASHES] < MAX_CRASHES or row[STATE] == State.DEAD_LETTER, f"not dead-lettered: {row}"
     for claim in after.claims.values():
-        assert claim[CLAIMED_BY] in after.workers, f"a claim of nobody: {claim}"
+        assert claim[CLAIMED_BY] in after.workers, f"a claim of a worker without a row: {claim}"
 
 
 def _check_keys(after: Picture) -> None:
-    """A job with a key that is still to be done is the one that stands for it. A dead letter is not to be done by itself."""
+    """A live job with a key owns that key. This does not apply to dead letters."""
     for row in after.jobs.values():
         if row[KEY] is not None and row[STATE] != State.DEAD_LETTER:
             key = after.keys.get((row[KIND], row[KEY]))
             assert key is not None, f"its key is free: {row}"
-            assert key[2] == row[ID], f"another stands for its key: {row}"
+            assert key[2] == row[ID], f"another job owns its key: {row}"

@@ -1,4 +1,4 @@
-"""The whole state at one moment: as it stands in PostgreSQL, and as the model has it."""
+"""The whole state at one moment: as PostgreSQL has it, and as the model has it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Picture(NamedTuple):
     progress: dict[Any, Row]
 
 
-# Of a job that runs, these stand in its claim. A claim that does not name the job does not count.
+# Of a running job, these are stored in its claim. A claim that does not name the job does not count.
 _SOURCES = {
     "jobs": """(select j.*, h.worker_id, coalesce(h.started_at, j.started_at) as began_at
                   from tenure.jobs j left join tenure.held_jobs h on h.id = j.id)"""
@@ -74,7 +74,7 @@ def from_text(text: str) -> Picture:
 
 
 def _plain(value: Any) -> Any:
-    """The jobs of a claim stand in no order."""
+    """The jobs of a claim have no order."""
     return tuple(sorted(value)) if isinstance(value, list) else value
 
 

@@ -13,7 +13,7 @@ from tenure.store.statements import statement
 from tests.properties import clock, picture
 from tests.properties.picture import Picture
 
-# As the product's hot connections: a statement is planned once, and goes by index whatever the statistics say.
+# As the product's hot connections: a statement is planned once, and uses an index under any statistics.
 SETTINGS = {
     "search_path": clock.PATH.replace(" ", ""),
     "TimeZone": "UTC",

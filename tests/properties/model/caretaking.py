@@ -40,7 +40,7 @@ class Caretaking(Moving):
             worker.died_at, worker.died_how = self.now, how
 
     def late_workers(self) -> list[Worker]:
-        """Their lease ran out, and nobody has condemned them yet."""
+        """Their lease has expired, and they are not condemned yet."""
         return [w for w in self.books.workers.values() if w.died_at is None and w.expires_at <= self.now]
 
     def condemned(self, worker_id: str | None) -> list[Worker]:
@@ -52,7 +52,7 @@ class Caretaking(Moving):
         return sorted(job.id for job in self.books.live.values() if job.worker_id in dead)
 
     def return_jobs(self, worker_id: str | None, ids: Collection[str]) -> Returned:
-        """These come back; workers with nothing left are buried."""
+        """Requeues these jobs; workers that hold nothing any more are removed."""
         dead = {worker.id: worker for worker in self.condemned(worker_id)}
         jobs = [self.books.live[i] for i in ids]
         queues = {job.queue for job in jobs} | {queue for worker in dead.values() for queue in worker.profile.queues}
@@ -67,7 +67,7 @@ class Caretaking(Moving):
         return _returned(jobs, queues)
 
     def _lost(self, job: Job, what: str, *, blame: str | None) -> None:
-        """A crash is no attempt, but it counts; after the third the job is set aside."""
+        """A crash uses no attempt, but it is counted; the third one dead-letters the job."""
         self.note(job, what, held=True)
         job.attempt = max(job.attempt - 1, 0)
         if blame is not None:

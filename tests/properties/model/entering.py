@@ -10,12 +10,12 @@ from tests.properties.model.rows import Call, Job, Key, Run, digest
 
 
 class ParentLost(Exception):
-    """The run that hands in a job does not hold its own any more."""
+    """The run that enqueues a job does not hold its own any more."""
 
 
 class Entering(Moving):
     def enqueue(self, calls: Iterable[Call], *, again: bool = False) -> list[tuple[str, str, bool]]:
-        """Gives what did not come in as asked: the id asked for, the one that stands for it, and whether that has other input."""
+        """Returns the calls that created no job: the id asked for, the id of the existing job, and whether its input differs."""
         met: list[tuple[str, str, bool]] = []
         fresh = list(calls)
         if again:

@@ -45,7 +45,7 @@ class Moving:
             self.books.finished[job.id] = self.books.live.pop(job.id)
 
     def let_go(self, job: Job) -> None:
-        """Nobody holds it any more."""
+        """No worker holds it any more."""
         job.claim_id = job.worker_id = job.lease_until = None
 
     def to_the_end(self, job: Job) -> None:

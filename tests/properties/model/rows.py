@@ -15,7 +15,7 @@ MAX_CRASHES = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One job as it is handed in. What is None is left out."""
+    """One job as it is enqueued. What is None is left out."""
 
     id: str
     kind: str
@@ -154,7 +154,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A job in somebody's hands, by this claim. It stays known when it is over: stale runs speak up, too."""
+    """A job held by a worker under this claim. It is kept after its end, because stale runs send statements, too."""
 
     job_id: str
     claim_id: str

@@ -85,7 +85,7 @@ class Running(Moving):
         return sorted((job.id, job.id in self.watched) for job, _ in moved)
 
     def disown(self, worker_id: str, claim_ids: set[str], queues: set[str]) -> int:
-        """What claims took whose answer was lost comes back to its place."""
+        """Jobs of claims whose answer was lost are requeued at their old position."""
         lost = [job for job in self.books.live.values() if job.worker_id == worker_id and job.claim_id in claim_ids]
         for job in lost:
             self.move(job, State.PENDING)

@@ -39,10 +39,10 @@ PROFILES = (
 WORKER_TTL = 10.0
 DUTIES = {"stager": 10.0, "reaper": 10.0, "cleaner": 60.0}
 
-GHOST = 6
-SEAT = st.integers(0, GHOST)
+REPLACED = 6
+SEAT = st.integers(0, REPLACED)
 PICK = st.integers(0, 999)
-"""Chooses among what there is at that moment: cheaper than a strategy made anew for each step."""
+"""Chooses among what there is at that moment: cheaper than a new strategy for each step."""
 
 F = TypeVar("F", bound=Callable[..., None])
 Move = tuple[str, dict[str, Any]]
@@ -70,7 +70,7 @@ def next_move(draw: st.DrawFn) -> Move:
 
 @dataclass(slots=True)
 class Seat:
-    """A worker as it knows itself: it goes on claiming and settling when others have buried it."""
+    """A worker as it sees itself: it continues to claim and settle after it was condemned."""
 
     id: str
     supervisor_id: str
@@ -110,8 +110,8 @@ class StoreMachine(RuleBasedStateMachine):
         self.holders = [self.new_id() for _ in range(2)]
         store.begin(BEGIN)
         self.before = store.picture()
-        self.ghosts: list[Seat] = []
-        self.crew = [self.enter(profile) for profile in PROFILES[:3]]
+        self.replaced: list[Seat] = []
+        self.seats = [self.enter(profile) for profile in PROFILES[:3]]
 
     def new_id(self) -> str:
         """The same in every repetition, and in no order: nothing may rely on ids that rise."""
@@ -128,7 +128,7 @@ class StoreMachine(RuleBasedStateMachine):
         name, drawn = move
         getattr(self, name)(**drawn)
 
-    # Asking, and comparing. A rule asks the store first and the model then, so that whatever is asked next finds both alike.
+    # Asking, and comparing. A rule asks the store first and the model then, so that both are equal before the next rule.
 
     def run(self, query: Query) -> list[tuple[Any, ...]]:
         """A statement that may write."""
@@ -138,7 +138,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     def agree(self, answer: object, expected: object, what: str) -> None:
         if answer != expected:
-            self.fail(f"{what}\n  was told     {answer}\n  should be    {expected}")
+            self.fail(f"{what}\n  answer       {answer}\n  should be    {expected}")
 
     def fail(self, words: str) -> None:
         self.failed = True
@@ -179,7 +179,7 @@ class StoreMachine(RuleBasedStateMachine):
         )
         self.agree({row[:3]: row[3] for row in counted}, self.model.books.settled, "tallies")
 
-    # Finding somebody or something to do it with
+    # Choosing workers, jobs and terms
 
     def enter(self, profile: Profile) -> Seat:
         """A new process begins."""
@@ -201,8 +201,8 @@ class StoreMachine(RuleBasedStateMachine):
         return seat
 
     def seat(self, number: int) -> Seat:
-        """One of the crew; now and then one whose place was given to another."""
-        return self.ghosts[-1] if number == GHOST and self.ghosts else self.crew[number % len(self.crew)]
+        """One of the current workers; sometimes one that was replaced."""
+        return self.replaced[-1] if number == REPLACED and self.replaced else self.seats[number % len(self.seats)]
 
     def some_ids(self, pick: int, most: int = 1, state: str | None = None) -> list[str]:
         """Jobs: live ones, or finished, or (one time in eight) any that there ever was."""
@@ -219,10 +219,10 @@ class StoreMachine(RuleBasedStateMachine):
         """The right to do a duty now, won if need be."""
         last = self.terms[duty][-1] if self.terms[duty] else None
         if last is None or not self.model.leads(last):
-            self.stand_for(self.holders[0], [duty])
+            self.acquire_duties(self.holders[0], [duty])
         return self.terms[duty][-1]
 
-    def stand_for(self, holder: str, duties: list[str]) -> None:
+    def acquire_duties(self, holder: str, duties: list[str]) -> None:
         wanted = [(duty, DUTIES[duty]) for duty in duties]
         [(told, next_free)] = self.run(leases.acquire(holder, wanted))
         won = self.model.acquire(holder, wanted)

@@ -47,8 +47,8 @@ class DeathRules(PromotingRules):
         self.claim_for(seat, 2)
         self.condemn_seat(number, how, mine=True)
         self.return_jobs_of(seat.id, 500)
-        if seat in self.crew:
-            self.start(self.crew.index(seat), seat.profile)
+        if seat in self.seats:
+            self.start(self.seats.index(seat), seat.profile)
 
     @move(3, number=SEAT, how=DEATHS, mine=st.sampled_from((True, True, False)))
     def condemn_seat(self, number: int, how: str, mine: bool) -> None:
@@ -76,7 +76,7 @@ class DeathRules(PromotingRules):
             held = [job_id for job_id in held if still[job_id][COLUMN["worker_id"]] is None]
         self.agree((len(held) <= limit, more), (True, len(held) >= limit), "whether there is more")
         done = self.model.return_jobs(worker_id, held)
-        self.agree((pending, quarantined, len(queues)), (done.pending, done.quarantined, done.told), "came back")
+        self.agree((pending, quarantined, len(queues)), (done.pending, done.quarantined, done.told), "requeued")
 
     @move(4, number=st.integers(0, 2))
     def reap(self, number: int) -> None:
@@ -95,8 +95,8 @@ class DeathRules(PromotingRules):
         self.store.sql(f"delete from tenure.workers where id = '{seat.id}' returning 1")
         self.model.remove_row(seat.id)
         self.find_unknown(term)
-        if seat in self.crew:
-            self.start(self.crew.index(seat), seat.profile)
+        if seat in self.seats:
+            self.start(self.seats.index(seat), seat.profile)
 
     @move(2, number=SEAT)
     def lose_a_claim(self, number: int) -> None:
@@ -118,10 +118,10 @@ class DeathRules(PromotingRules):
         self.return_jobs_of(None, 500)
 
     def wait_for_late_workers(self, number: int) -> None:
-        """One falls silent at work; the others go on."""
+        """One worker stops renewing while it holds jobs; the others continue."""
         if not self.model.late_workers():
-            self.claim_for(self.crew[number], 2)
-            self.start(number, self.crew[number].profile)
+            self.claim_for(self.seats[number], 2)
+            self.start(number, self.seats[number].profile)
             for _ in range(2):
                 self.time_passes(WORKER_TTL / 2, renewing=True)
 
@@ -158,7 +158,7 @@ class DeathRules(PromotingRules):
 class LeaderRules(DeathRules):
     @move(4, holder=HOLDER, duties=st.sampled_from([[duty] for duty in DUTIES] + [list(DUTIES)]))
     def stand(self, holder: int, duties: list[str]) -> None:
-        self.stand_for(self.holders[holder], duties)
+        self.acquire_duties(self.holders[holder], duties)
 
     @move(3, pick=PICK, duty=DUTY, holder=HOLDER)
     def release(self, pick: int, duty: str, holder: int) -> None:
@@ -181,7 +181,7 @@ class LeaderRules(DeathRules):
         term = self.term(duty)
         self.run(leases.release(term.holder, [term]))
         self.model.release(term.holder, [term])
-        self.stand_for(self.holders[holder], [duty])
+        self.acquire_duties(self.holders[holder], [duty])
 
     @move(5, pick=PICK, limit=LIMITS)
     def promote_some(self, pick: int, limit: int) -> None:
@@ -195,7 +195,7 @@ class LeaderRules(DeathRules):
 
     @move(3, pick=PICK, limit=LIMITS)
     def expire_jobs(self, pick: int, limit: int) -> None:
-        self.wait_for_late_jobs(self.crew[pick % 3])
+        self.wait_for_late_jobs(self.seats[pick % 3])
         self.expire_under(self.some_term(pick, "reaper"), limit)
 
     @move(3, pick=PICK)
@@ -212,7 +212,7 @@ class LeaderRules(DeathRules):
         self.agree(holds, self.model.leads(term), "the term holds")
 
     def some_term(self, pick: int, duty: str) -> Term:
-        """The last one won; or an older one, or one that nobody was given, mostly while another one holds."""
+        """The last one won; or an older one, or one that was never won, mostly while another one is valid."""
         terms = self.terms[duty]
         if not terms or pick % 4:
             self.term(duty)

@@ -32,7 +32,7 @@ class DecidingRules(RunningRules):
         for job_id in self.some_ids(pick, state=state):
             new_id = self.new_id()
             rows = self.run(jobs.retry_finished(UUID(job_id), UUID(new_id), "me"))
-            self.agree(_plain(rows), self.model.retry_finished(job_id, new_id), "made anew")
+            self.agree(_plain(rows), self.model.retry_finished(job_id, new_id), "created again")
 
     @move(
         5,

@@ -1,4 +1,4 @@
-"""Jobs are handed in: now or later, with keys, by runs, and once more when the answer was lost."""
+"""Jobs are enqueued: now or later, with keys, by runs, and once more when the answer was lost."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class EnteringRules(TimeRules):
 
     @move(5, drawn=st.lists(JOB, min_size=1, max_size=3))
     def enqueue(self, drawn: list[Drawn]) -> None:
-        self.hand_in(tuple(self.call(job) for job in drawn))
+        self.enqueue_calls(tuple(self.call(job) for job in drawn))
 
     @move(6, drawn=JOB, key=KEY, key_for=KEY_FOR, twice=st.booleans())
     def enqueue_with_a_key(self, drawn: Drawn, key: str, key_for: str | None, twice: bool) -> None:
         """Twice: two jobs of one call want the same key."""
-        self.hand_in(tuple(self.call(drawn, key=key, key_for=key_for) for _ in range(1 + twice)))
+        self.enqueue_calls(tuple(self.call(drawn, key=key, key_for=key_for) for _ in range(1 + twice)))
 
     @move(3, drawn=JOB, early=st.booleans())
     def enqueue_when_a_key_is_free(self, drawn: Drawn, early: bool) -> None:
@@ -59,41 +59,41 @@ class EnteringRules(TimeRules):
         windows = [key for key in keys if key.expires_at is not None and now + 1 < key.expires_at < now + 60]
         for key in windows[-1:]:
             self.time_passes((key.expires_at or 0) - now - early, renewing=True)
-            self.hand_in((self.call((key.kind, *drawn[1:]), key=key.key, key_for="5"),))
+            self.enqueue_calls((self.call((key.kind, *drawn[1:]), key=key.key, key_for="5"),))
 
     @move(2, drawn=JOB, pick=PICK, stale=st.booleans())
-    def hand_in_a_child(self, drawn: Drawn, pick: int, stale: bool) -> None:
+    def enqueue_a_child(self, drawn: Drawn, pick: int, stale: bool) -> None:
         run = self.some_run(pick, stale=stale)
         more = {"parent": run.job_id, "claim": run.claim_id} if run else {}
-        self.hand_in((self.call(drawn, **more),))
+        self.enqueue_calls((self.call(drawn, **more),))
 
     @move(1, drawn=st.lists(JOB, min_size=1, max_size=2))
     def enqueue_again_what_never_arrived(self, drawn: list[Drawn]) -> None:
-        self.hand_in(tuple(self.call(job) for job in drawn), again=True)
+        self.enqueue_calls(tuple(self.call(job) for job in drawn), again=True)
 
     @move(2, pick=PICK)
     def enqueue_again(self, pick: int) -> None:
-        self.hand_in(self.calls[-1 - pick % min(len(self.calls), 12)], again=True)
+        self.enqueue_calls(self.calls[-1 - pick % min(len(self.calls), 12)], again=True)
 
     @move(2, drawn=JOB, key=KEY, key_for=KEY_FOR, commit=st.booleans())
     def race_for_a_key(self, drawn: Drawn, key: str, key_for: str | None, commit: bool) -> None:
-        """The second waits for the first, and stands back if that was committed."""
+        """The second waits for the first, and creates no job if that was committed."""
         first, second = (self.call(drawn, key=key, key_for=key_for) for _ in range(2))
-        answers = self._hand_in_both(first, second, again=False, commit=commit)
+        answers = self._enqueue_both(first, second, again=False, commit=commit)
         expected = self.model.enqueue([first]) if commit else self._rolled_back(first)
-        self.agree(answers, (expected, self.model.enqueue([second])), "two who want one key")
+        self.agree(answers, (expected, self.model.enqueue([second])), "two calls with one key")
 
     @move(1, drawn=JOB, commit=st.booleans())
     def enqueue_again_too_early(self, drawn: Drawn, commit: bool) -> None:
         """The call that is repeated is still under way."""
         call = self.call(drawn)
-        answers = self._hand_in_both(call, call, again=True, commit=commit)
+        answers = self._enqueue_both(call, call, again=True, commit=commit)
         expected = self.model.enqueue([call]) if commit else self._rolled_back(call)
         if commit and not call.delay:
-            self.model.books.position += 1  # taken before the first one came to light, and given to nobody
+            self.model.books.position += 1  # taken before the first call was visible, and not used by any job
         self.agree(answers, (expected, self.model.enqueue([call], again=True)), "one call, twice at once")
 
-    def _hand_in_both(self, first: Call, second: Call, *, again: bool, commit: bool) -> tuple[object, object]:
+    def _enqueue_both(self, first: Call, second: Call, *, again: bool, commit: bool) -> tuple[object, object]:
         self.look()
         self.asked = "jobs/enqueue_jobs"
         self.calls += [(first,), (second,)]
@@ -104,7 +104,7 @@ class EnteringRules(TimeRules):
         )
 
     def _rolled_back(self, call: Call) -> object:
-        """Nothing of it stays, but its place is not given to another."""
+        """No row of it stays, but its position is not used again."""
         kept = deepcopy(self.model.books)
         told = self.model.enqueue([call])
         kept.position, self.model.books = self.model.books.position, kept
@@ -124,7 +124,7 @@ class EnteringRules(TimeRules):
             **more,
         )
 
-    def hand_in(self, calls: tuple[Call, ...], *, again: bool = False) -> None:
+    def enqueue_calls(self, calls: tuple[Call, ...], *, again: bool = False) -> None:
         if calls not in self.calls:
             self.calls.append(calls)
         query = jobs.enqueue(json.dumps([call.to_json() for call in calls]), again=again)
@@ -134,6 +134,6 @@ class EnteringRules(TimeRules):
         except psycopg.Error as error:
             answer = error.sqlstate
         try:
-            self.agree(answer, self.model.enqueue(calls, again=again), "jobs that stand for others")
+            self.agree(answer, self.model.enqueue(calls, again=again), "jobs that own the keys")
         except ParentLost:
-            self.agree(answer, PARENT_LOST, "a lost run hands in a job")
+            self.agree(answer, PARENT_LOST, "a lost run enqueues a job")

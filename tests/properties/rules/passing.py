@@ -20,16 +20,16 @@ class TimeRules(RunningRules):
             self.renew()
 
     def renew(self) -> None:
-        """As supervisors do, for all of the crew; who was condemned is replaced."""
-        ids = [seat.id for seat in self.crew]
+        """As supervisors do, for all current workers; condemned ones are replaced."""
+        ids = [seat.id for seat in self.seats]
         [(renewed, suspects, *_)] = self.run(workers.renew(ids, ["mail"], WORKER_TTL))
         self.agree((sorted(renewed), suspects), self.model.renew(ids, ["mail"], WORKER_TTL), "renewed")
-        for number, seat in enumerate(self.crew):
+        for number, seat in enumerate(self.seats):
             if seat.id not in renewed:
                 self.start(number, seat.profile)
 
     @move(2, number=st.integers(0, 2), profile=st.sampled_from(PROFILES))
     def start(self, number: int, profile: Profile) -> None:
-        """Another process in this place; the old one is not told."""
-        self.ghosts.append(self.crew[number])
-        self.crew[number] = self.enter(profile)
+        """Another process in this seat; the old one is not notified."""
+        self.replaced.append(self.seats[number])
+        self.seats[number] = self.enter(profile)

@@ -50,14 +50,14 @@ class RunningRules(StoreMachine):
 
     @move(2, number=SEAT, limit=LIMIT)
     def claim_and_lose_the_answer(self, number: int, limit: int) -> None:
-        self.claim_for(self.seat(number), limit, heard=False)
+        self.claim_for(self.seat(number), limit, answered=False)
 
     @move(1, number=SEAT)
-    def make_amends(self, number: int) -> None:
-        """Gives back what claims took whose answer was lost."""
+    def disown_lost_claims(self, number: int) -> None:
+        """Requeues the jobs of claims whose answer was lost."""
         seat = self.seat(number)
         if not seat.owed:
-            self.claim_for(seat, 2, heard=False)
+            self.claim_for(seat, 2, answered=False)
         held = [HeldJob(*row) for row in self.run(claims.list_held(seat.id))]
         unknown = [held for held in held if held.claim_id in seat.owed]
         disowned = self.run(claims.disown(unknown, seat.profile.queues))
@@ -99,7 +99,7 @@ class RunningRules(StoreMachine):
         if run := self.some_run(pick, stale=stale):
             said = {"id": run.job_id, "claim_id": run.claim_id, "percent": percent, "lease": lease}
             heard = self.run(jobs.note(json.dumps([said]), 100))
-            self.agree(heard, self.model.say(run, percent, lease), "runs that were heard")
+            self.agree(heard, self.model.say(run, percent, lease), "runs whose note was accepted")
 
     @move(1, pick=PICK)
     def add_the_output(self, pick: int) -> None:
@@ -137,12 +137,12 @@ class RunningRules(StoreMachine):
             lanes[job.queue, job.priority] |= {job.kind} - set(kinds)
         self.agree(told, sorted((*lane, sorted(unknown)) for lane, unknown in lanes.items()), "priorities that wait")
 
-    # Runs: where a rule needs one and there is none, somebody claims first
+    # Runs: where a rule needs one and there is none, a worker claims first
 
     def _held_runs(self, pick: int, most: int = 1) -> list[Run]:
         """Runs that are their job's own, of any worker."""
         held = [Run(job.id, job.claim_id or "", job.worker_id or "") for job in self.model.books.live.values() if job.held]
-        return some(held, pick, most) or self.claim_for(self.crew[pick % 3], most)
+        return some(held, pick, most) or self.claim_for(self.seats[pick % 3], most)
 
     def some_run(self, pick: int, *, stale: bool) -> Run | None:
         """A run, its job's own or one that is over."""
@@ -151,7 +151,7 @@ class RunningRules(StoreMachine):
 
     # Claiming
 
-    def claim_for(self, seat: Seat, limit: int, *, heard: bool = True) -> list[Run]:
+    def claim_for(self, seat: Seat, limit: int, *, answered: bool = True) -> list[Run]:
         model, profile, claim_id = self.model, seat.profile, self.new_id()
         holds, could = model.may_claim(seat.id), model.claimable(profile)
         told = {name: queue.returns for name, queue in model.books.queues.items()}
@@ -164,15 +164,15 @@ class RunningRules(StoreMachine):
         self.agree(found, sorted(map(_as_claimed, taken), key=lambda row: (-row[3], row[4])), "claimed")
         signals = ClaimReply.read(rows[0][0])
         said = (signals.holds, signals.returns, sorted(signals.paused), signals.picked, signals.position)
-        self.agree(said, (holds, told, sorted(model.paused()), len(taken), model.books.position), "what a claim tells")
+        self.agree(said, (holds, told, sorted(model.paused()), len(taken), model.books.position), "what a claim returns")
         if holds and told_all:
             self._check_order(could, taken, limit)
         runs = [Run(job.id, claim_id, seat.id) for job in taken]
         self.runs += runs
-        if not heard:
+        if not answered:
             seat.owed.add(claim_id)
             return runs
-        # What goes on in other databases of the server must not sway the cursors.
+        # Transactions in other databases of the server must not affect the cursors.
         signals = replace(signals, xmin=signals.xid)
         seat.cursors.learn(plan, [(row[2], row[3], row[4]) for row in found], limit, signals, now=now, took=0.0)
         return runs
