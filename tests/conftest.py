@@ -30,7 +30,7 @@ from tests.waiting import until
 
 HOME = "TENURE_TEST_HOME"
 
-# How long an example takes says nothing on a machine that others use as well.
+# The duration of an example has no meaning on a shared machine.
 settings.register_profile("tenure", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("tenure")
 

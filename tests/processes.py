@@ -43,7 +43,7 @@ class WorkerProcess:
         env: dict[str, str] | None = None,
         command: str = "worker",
     ) -> None:
-        """One worker process, unless the options say otherwise; `tenure up` is left to its settings."""
+        """One worker process by default; `tenure up` uses its own settings."""
         count = ["--processes", "1"] if command == "worker" else []
         self.log = folder / f"worker-{time.monotonic_ns()}.log"
         with self.log.open("wb") as log:

@@ -49,7 +49,7 @@ def denied(statement="jobs/claim_jobs"):
     return Refused("permission denied for table jobs", "42501", statement=statement, server=SERVER)
 
 
-def test_an_outage_is_one_warning_and_one_info_whoever_met_it_and_however_often(failures, clock, said):
+def test_an_outage_is_one_warning_and_one_info_for_all_tasks_that_meet_it(failures, clock, said):
     for who in ("claimer", "settler", "watch"):
         for text in ("PostgreSQL cannot be reached: closed", "PostgreSQL cannot be reached: refused"):
             failures.failed(who, lost(text))

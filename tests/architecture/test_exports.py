@@ -1,4 +1,4 @@
-"""What is public, what importing costs, and what must not stand in the source."""
+"""What is public, what importing costs, and what must not be in the source."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_every_public_name_exists_once_and_in_order():
 
 def test_help_needs_nothing_of_the_product():
     """So that `tenure --help` answers at once."""
-    loaded = told_by(
+    loaded = printed_by(
         "import json, sys, tenure.cli.main; print(json.dumps([m for m in ('asyncio', 'tenure.app') if m in sys.modules]))"
     )
     assert loaded == []
@@ -41,7 +41,7 @@ def test_the_reference_lists_every_public_name_and_no_other():
     assert sorted(rows) == sorted(tenure.__all__)
 
 
-def told_by(script: str) -> list[str]:
+def printed_by(script: str) -> list[str]:
     """What a new interpreter prints as JSON."""
     run = run_process([sys.executable, "-c", script], check=True, timeout=60)
     found: list[str] = json.loads(run.stdout)
@@ -50,7 +50,7 @@ def told_by(script: str) -> list[str]:
 
 def test_importing_tenure_imports_no_driver_no_validator_and_no_command_line():
     slow = ["psycopg", "pydantic", "click", "rich", "asyncpg", "msgspec", "uvloop"]
-    assert told_by(f"import json, sys\nfrom tenure import *\nprint(json.dumps([m for m in {slow} if m in sys.modules]))") == []
+    assert printed_by(f"import json, sys\nfrom tenure import *\nprint(json.dumps([m for m in {slow} if m in sys.modules]))") == []
 
 
 NOT_FOR_AN_ENQUEUE = [
@@ -71,7 +71,7 @@ def test_importing_the_app_imports_nothing_that_only_a_later_call_needs():
     script = (
         f"import json, sys\nfrom tenure import Tenure\nprint(json.dumps([m for m in {NOT_FOR_AN_ENQUEUE} if m in sys.modules]))"
     )
-    assert told_by(script) == []
+    assert printed_by(script) == []
 
 
 def test_the_app_and_its_jobs_are_made_without_settings_and_statements():
@@ -84,7 +84,7 @@ async def work(ctx: Context, n: int) -> int:
     return n
 print(json.dumps([m for m in {NOT_FOR_AN_ENQUEUE} if m in sys.modules]))
 """
-    assert told_by(script) == []
+    assert printed_by(script) == []
 
 
 def test_a_supervisor_imports_neither_the_app_nor_an_engine():
@@ -98,7 +98,7 @@ def test_a_supervisor_imports_neither_the_app_nor_an_engine():
         "tenure.web",
     ]
     script = f"import json, sys, tenure.cli.worker\nprint(json.dumps([m for m in {unneeded} if m in sys.modules]))"
-    assert told_by(script) == []
+    assert printed_by(script) == []
 
 
 def test_defining_a_job_does_no_io_and_needs_no_driver():
@@ -119,7 +119,7 @@ async def work(n: int) -> int:
 app.worker
 print(json.dumps(touched + [m for m in ("psycopg",) if m in sys.modules]))
 """
-    assert told_by(script) == []
+    assert printed_by(script) == []
 
 
 def test_importing_tenure_does_no_io():
@@ -136,10 +136,10 @@ sys.addaudithook(watch)
 import tenure
 print(json.dumps(touched))
 """
-    assert told_by(script) == []
+    assert printed_by(script) == []
 
 
-def test_nothing_unfinished_stands_in_the_source():
+def test_nothing_unfinished_is_in_the_source():
     files = [path for path in SOURCE.rglob("*") if path.suffix in (".py", ".sql", ".html", ".js", ".css")]
     assert files
     pattern = re.compile(rf"\b({'|'.join(UNFINISHED)})\b")

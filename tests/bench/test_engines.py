@@ -21,7 +21,7 @@ def server(server_dsn):
 
 
 @pytest.mark.slow
-def test_a_comparison_has_every_row_and_names_who_is_missing(server):
+def test_a_comparison_has_every_row_and_names_missing_systems(server):
     comparison = EngineComparison(server, TINY, [Engine("absent")])
     comparison.run()
     assert (comparison.names, list(comparison.missing)) == (["tenure"], ["absent"])

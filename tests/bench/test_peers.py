@@ -43,7 +43,7 @@ def test_enqueues_and_drains(server, candidate):
         assert figures.median(figure_of(candidate.name, key)) > 0
 
 
-def test_a_comparison_has_every_row_and_names_who_is_missing(server):
+def test_a_comparison_has_every_row_and_names_missing_systems(server):
     comparison = Comparison(server, TINY, [Candidate("absent")])
     comparison.run()
     assert list(comparison.missing) == ["absent"]

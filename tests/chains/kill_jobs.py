@@ -37,7 +37,7 @@ async def join(ctx: Context) -> int:
 
 @app.job(retry=Retry(max_attempts=5, initial="10ms"))
 async def spread(ctx: Context, width: int) -> Continue[int]:
-    """Starts chains, and its own chain goes on when they have ended."""
+    """Starts chains, and its own chain continues when they have ended."""
     children = [await link.enqueue(1) for _ in range(width)]
     die_sometimes(ctx)
     return Continue(join.using(after=children))

@@ -86,7 +86,7 @@ async def test_the_whole_chain_counts_not_its_first_link(database, resolver):
     assert not settled.dependants
     await resolver.settle()
     assert state(database, second) == "blocked"
-    # A later link stands for its chain.
+    # The id of a later link may be given for its chain.
     third = blocked(database, link)
     complete(database, link, output="end")
     await resolver.settle()
@@ -386,7 +386,7 @@ async def test_a_large_fan_in_costs_each_ending_once(database, resolver):
 
 
 def updates(database: Database) -> int:
-    """Changes of `blocked` so far, as its one row counts them."""
+    """The number of changes of `blocked` that its one row has counted."""
     [(count,)] = database.sql("select n_tup_upd from pg_stat_xact_user_tables where relname = 'blocked'")
     return int(count)
 

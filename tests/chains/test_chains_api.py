@@ -124,7 +124,7 @@ async def test_the_running_handler_is_aborted_and_its_error_is_dropped(app, data
             await asyncio.sleep(60)
         finally:
             reasons.append(ctx.signal.reason)
-            raise RuntimeError("nobody asked")
+            raise RuntimeError("not expected")
 
     lost: list[str] = []
     app.events.subscribe((RunLost,), lambda event: lost.append(event.reason))
@@ -232,7 +232,7 @@ async def test_what_cannot_be_started_is_refused(app):
         await app.chains.start(print)  # type: ignore[call-overload]
 
 
-async def test_reports_tell_what_a_link_waited_for_and_what_came_after_it(app):
+async def test_reports_show_what_a_link_waited_for_and_what_followed_it(app):
     first, second = define(app)
     async with app.running(queues=["default", "people"]):
         handle = await first.enqueue(1)

@@ -167,7 +167,7 @@ async def test_an_open_group_is_explained(app, monkeypatch):
         await app.map(double, breaks(), key="k")
     [group] = (await app.client().list(kind="tenure.group")).jobs
     reasons = {reason.code: reason.text for reason in (await app.client().explain(group.id)).reasons}
-    # Nobody needs to start a worker for it.
+    # It needs no worker of its own.
     assert not [code for code in reasons if code.startswith("no_worker")]
     assert "2 members" in reasons["open_group"]
 

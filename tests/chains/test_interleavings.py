@@ -1,8 +1,8 @@
 """Every order in which sessions can take their steps about one chain and a job that waits for it.
 
-J runs under C1. Whatever the order, when the resolver has come to rest:
+J runs under C1. In every order, when the resolver has nothing left to do:
 - the chain of J has exactly one tail, or none if it was deleted;
-- a job that waits for it is told of its end, or its end cannot be missed: the live link has the flag;
+- a job that waits for it is unblocked at its end, or the end cannot be missed: the live link has the flag;
 - nothing is counted twice.
 """
 
@@ -64,7 +64,7 @@ COMPLETE = step("complete J", chains.complete({uid("J"): "7"}, by="ann"))  # typ
 
 SCRIPTS: dict[str, Script] = {
     "W waits": committed(waits()),
-    "W waits, taken back": (waits(), ROLLBACK),
+    "W waits, rolled back": (waits(), ROLLBACK),
     "V waits": committed(waits("V")),
     "arm": committed(ARM),
     "arm, twice": committed(ARM, ARM),
@@ -73,15 +73,15 @@ SCRIPTS: dict[str, Script] = {
     "resolve, end": committed(RESOLVE, END),
     "settles": committed(runs.finish("C1")),
     "fails": committed(runs.finish("C1", state="failed")),
-    "dies": committed(runs.move("C1", "dead_letter")),
+    "dead-letters": committed(runs.move("C1", "dead_letter")),
     "continues": committed(continues()),
     "waits for its dependant": committed(continues(after=[uid("W")])),
     "complete": committed(COMPLETE),
-    "complete, taken back": (COMPLETE, ROLLBACK),
+    "complete, rolled back": (COMPLETE, ROLLBACK),
     "cancel": committed(asking.cancel()),
     "delete": committed(asking.delete(force=True)),
     "replay": committed(asking.replay()),
-    "beats": committed(runs.note("C1", lease=100)),
+    "sends heartbeat": committed(runs.note("C1", lease=100)),
 }
 
 
@@ -124,18 +124,18 @@ START: dict[str, Callable[[Database], None]] = {f"chain_{make.__name__}": make f
 CASES = [
     # The end of a chain and a job that is being blocked on it
     ("held", "settles", "W waits", "arm, resolve"),
-    ("held", "settles", "W waits, taken back", "arm"),
+    ("held", "settles", "W waits, rolled back", "arm"),
     ("held", "fails", "W waits", "arm"),
-    ("held", "dies", "W waits", "arm"),
+    ("held", "dead-letters", "W waits", "arm"),
     ("held", "cancel", "W waits", "arm"),
     ("held", "delete", "W waits", "arm"),
-    ("waiting", "settles", "arm, twice", "beats"),
+    ("waiting", "settles", "arm, twice", "sends heartbeat"),
     ("waiting", "settles", "arm", "V waits"),
     ("waiting", "delete", "arm", "settles"),
-    ("waiting", "cancel", "arm", "dies"),
+    ("waiting", "cancel", "arm", "dead-letters"),
     # A chain that continues meanwhile
     ("held", "continues", "W waits", "arm"),
-    ("waiting", "continues", "arm, twice", "beats"),
+    ("waiting", "continues", "arm, twice", "sends heartbeat"),
     ("waiting", "continues", "arm", "cancel"),
     ("waiting", "continues", "arm", "delete"),
     ("waiting", "waits for its dependant", "arm, twice"),
@@ -143,13 +143,13 @@ CASES = [
     ("held", "complete", "settles", "W waits"),
     ("waiting", "complete", "settles", "arm"),
     ("waiting", "complete", "continues", "arm"),
-    ("waiting", "complete, taken back", "settles", "arm"),
+    ("waiting", "complete, rolled back", "settles", "arm"),
     ("armed", "complete", "fails", "resolve, unblock"),
     # The end is counted while others decide
     ("armed", "settles", "resolve, unblock", "cancel"),
     ("armed", "settles", "arm, resolve", "V waits"),
     ("armed", "fails", "resolve, end", "V waits"),
-    ("armed", "continues", "resolve, unblock", "beats"),
+    ("armed", "continues", "resolve, unblock", "sends heartbeat"),
     ("dead", "replay", "arm, resolve", "V waits"),
     ("dead", "replay", "cancel", "resolve, end"),
 ]
@@ -193,11 +193,11 @@ def test_no_end_is_missed_and_no_chain_has_two_tails(interleaved, case):
             interleaved.restore(state)
             with interleaved.reconnecting_after_errors():
                 events = Play(interleaved, scripts, known).play(order).events
-            told = [f"{case[1 + taken.who]}: {taken.step.label} -> {taken.answer}" for taken in events]
+            log = [f"{case[1 + taken.who]}: {taken.step.label} -> {taken.answer}" for taken in events]
             # To wait for what was deleted is refused.
-            assert not [line for line in told if "error" in line and "does not exist" not in line], told
+            assert not [line for line in log if "error" in line and "does not exist" not in line], log
             come_to_rest(database)
-            assert problems(database) == [], told
+            assert problems(database) == [], log
     assert played == number_of_orders([len(script) for script in scripts])
 
 
@@ -229,7 +229,7 @@ def problems(database: Database) -> list[str]:
             found.append(f"{job_id} would miss the end")
         # Who did not want to wait for a dead letter is canceled, even if that is being replayed at the same moment.
         if not over and state != "blocked" and not (state == "canceled" and replayed):
-            found.append(f"{job_id} is {state}, but the chain goes on")
+            found.append(f"{job_id} is {state}, but the chain continues")
         if over and state == "pending" and endings != ["completed"]:
             found.append(f"{job_id} runs after a chain that did not complete: {endings}")
         if over and state == "canceled" and endings == ["completed"]:

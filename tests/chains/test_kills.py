@@ -46,7 +46,7 @@ def _call(app: Tenure, kind: str, given: dict[str, int]) -> object:
     return call_by_name(app._runtime, kind, given, {})[0]
 
 
-async def test_every_chain_ends_once_whoever_is_killed(start, app, database):
+async def test_every_chain_ends_once_although_any_process_is_killed(start, app, database):
     await app.check()
     with start() as worker:
         children = await serving(worker)

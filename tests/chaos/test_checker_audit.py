@@ -113,7 +113,7 @@ def test_calls_that_may_not_have_reached_the_server(builder, tmp_path, answer):
 
 def test_entries_of_people_who_look_at_the_campaign(builder, tmp_path):
     changed(builder)
-    audit(builder, builder.done(), actor="somebody")
+    audit(builder, builder.done(), actor="another")
     assert builder.broken(tmp_path) == []
 
 

@@ -30,7 +30,7 @@ def test_an_accepted_job_whose_row_is_not_there(tmp_path):
     assert builder.broken(tmp_path) == ["I0", "I1"]
 
 
-def test_a_refused_delete_is_no_excuse(tmp_path):
+def test_a_refused_delete_is_not_an_excuse(tmp_path):
     builder = LedgerBuilder()
     builder.delete(builder.done(), answer="refused")
     assert builder.broken(tmp_path) == ["I1", "I7"]

@@ -64,7 +64,7 @@ def test_a_duty_that_changes_hands_takes_longer(late, found, tmp_path):
 
 
 @pytest.mark.parametrize(("fault", "found"), [("lock_core", []), ("lock_aside", ["I22"]), ("fill_notify", ["I22"])])
-def test_a_lock_on_a_table_that_promotion_does_not_need_is_no_excuse(fault, found, tmp_path):
+def test_a_lock_on_a_table_that_promotion_does_not_need_is_not_an_excuse(fault, found, tmp_path):
     builder, row, due = scheduled()
     builder.now = due
     builder.fault(fault, MAX_DELAY + 1)

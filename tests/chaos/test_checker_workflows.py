@@ -198,7 +198,7 @@ def test_a_workflow_that_comes_to_a_wait_has_survived_its_crashes(tmp_path):
 
 
 @pytest.mark.parametrize(("undo", "found"), [(True, []), (False, ["I20", "I26"])])
-def test_a_run_goes_on_while_it_undoes_what_it_has_done(tmp_path, undo, found):
+def test_a_run_continues_while_it_undoes_its_steps(tmp_path, undo, found):
     builder, row = begun("workflow_undone")
     builder.worker("registered")
     builder.record(row, "undo x", what="on_rollback")

@@ -50,7 +50,7 @@ async def test_a_schedule_its_times_and_its_queue_are_recorded(dsn, database_tar
 
 
 def test_every_move_of_a_run_is_recorded_with_its_worker(dsn, tmp_path):
-    """The worker stands in the row of the claim, which the same statement writes."""
+    """The worker is stored in the row of the claim, which the same statement writes."""
     with psycopg.connect(dsn, autocommit=True) as connection, Database(dsn) as database:
         install(connection)
         worker = database.worker()

@@ -25,7 +25,7 @@ def test_help_names_every_command():
         assert re.search(rf"^  {name}\s", shown.stdout, re.MULTILINE)
 
 
-def test_migrate_tells_what_it_did_and_then_that_there_is_nothing_to_do(fresh_dsn):
+def test_migrate_reports_what_it_did_and_then_that_there_is_nothing_to_do(fresh_dsn):
     first = tenure("migrate", "--dsn", fresh_dsn, "--schema", "elsewhere", "--json")
     told = json.loads(first.stdout)
     assert told["version"] == newest_version()

@@ -141,7 +141,7 @@ def test_the_stream_is_always_the_same_and_every_queue_has_its_share():
     assert {kind.queue for kind in shop.app.kinds.values()} == set(shop.QUEUES)
 
 
-def test_a_job_that_ended_otherwise_is_a_fault():
+def test_a_job_with_an_unexpected_end_is_a_fault():
     good = [job("send_receipt"), job("charge_card", attempt=2), job("open_upload", state=State.DEAD_LETTER, attempt=0)]
     assert list(shop.differences(good)) == []
     [told] = shop.differences([job("charge_card")])

@@ -35,7 +35,7 @@ def test_without_workers_nothing_runs(line, database):
     assert line("doctor").exit_code == 1
 
 
-def test_lost_workers_and_duties_that_nobody_does_or_only_seems_to_do(line, database):
+def test_lost_workers_and_duties_without_a_leader_or_with_a_stuck_one(line, database):
     database.worker()
     database.condemn(database.worker())
     database.term("reaper")

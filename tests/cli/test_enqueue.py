@@ -78,7 +78,7 @@ def test_what_does_not_fit_is_refused_in_one_line(line, shop, states, words, tol
     assert states() == {}
 
 
-def test_a_key_that_is_taken_gives_the_job_that_stands_for_it(line, shop):
+def test_a_key_that_is_taken_returns_the_job_that_owns_it(line, shop):
     first = line.json("enqueue", "drop", "--key", "k", "--app", shop)
     second = line.json("enqueue", "drop", "--key", "k", "--app", shop)
     other = line.json("enqueue", "drop", "-a", "reason=x", "--key", "k", "--app", shop)
@@ -157,7 +157,7 @@ async def test_waiting_for_a_job_that_is_canceled(line, shop, served):
     assert "not needed" in told.stderr
 
 
-def test_waiting_ends_when_the_time_is_up_and_the_job_goes_on(line, shop, states):
+def test_waiting_ends_when_the_time_is_up_and_the_job_continues(line, shop, states):
     told = line("enqueue", "drop", "--wait", "0.1", "--app", shop)
     assert told.exit_code == 6
     assert "tenure explain" in told.stderr

@@ -21,7 +21,7 @@ def test_an_empty_list_is_reported_in_words(line):
         assert line.json(*words) == document
 
 
-def test_a_queue_is_paused_and_goes_on(line, enqueue_job):
+def test_a_queue_is_paused_and_resumed(line, enqueue_job):
     enqueue_job(queue="mail")
     assert line("queues", "pause", "mail", "--reason", "the gateway is down", "--by", "ann").exit_code == 0
     shown = line("queues", "list").stdout

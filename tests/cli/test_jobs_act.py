@@ -33,7 +33,7 @@ def test_an_unknown_id_among_others_does_nothing_at_all(line, states, enqueue_jo
     assert states() == {"pending": 1}
 
 
-def test_cancel_all_asks_and_tells_how_many(line, states, enqueue_job):
+def test_cancel_all_asks_and_shows_how_many(line, states, enqueue_job):
     for n in range(3):
         enqueue_job(n)
     asked = line("jobs", "cancel", "--all", "--kind", "work", typed="n\n")
@@ -132,6 +132,6 @@ def test_delete_leaves_running_jobs_unless_forced(line, database, ids_in):
     assert line.json("jobs", "delete", running, "--force") == {"deleted": 1}
 
 
-def test_by_is_whoever_is_named(line, sql, enqueue_job):
+def test_by_is_the_actor_that_is_named(line, sql, enqueue_job):
     line("jobs", "cancel", enqueue_job(), "--by", "the night shift")
     assert sql("select error from tenure.history") == [("canceled by the night shift",)]

@@ -99,7 +99,7 @@ def test_a_command_that_does_not_exist_names_the_nearest(line):
     assert line("workres").exit_code == 2
 
 
-def test_show_tells_what_is_set_and_nothing_else(line, enqueue_job):
+def test_show_prints_what_is_set_and_nothing_else(line, enqueue_job):
     job_id = enqueue_job(7, key="k7", meta={"from": "here"})
     shown = line("jobs", "show", job_id).stdout
     told = dict(row.split(maxsplit=1) for row in shown.splitlines())
@@ -122,7 +122,7 @@ def test_nothing_in_a_job_acts_on_the_terminal(line, sql, enqueue_job):
         assert "\x1b" not in shown
 
 
-def test_the_first_characters_of_an_id_stand_for_it(line, database):
+def test_the_first_characters_of_an_id_are_enough(line, database):
     lay_out(database, 200)
     for n in (1, 100, 200):  # the oldest, one in the middle, the newest; live and finished
         whole = str(id_of(database, n))
@@ -189,7 +189,7 @@ def test_explain_names_commands_and_no_methods(line, enqueue_job, sql):
         assert "client." not in told
 
 
-def test_explain_tells_why_and_what_to_type(line, enqueue_job):
+def test_explain_prints_why_and_what_to_type(line, enqueue_job):
     job_id = enqueue_job()
     line("queues", "pause", "default", "--reason", "the printer is out of paper")
     told = line("explain", job_id)

@@ -34,7 +34,7 @@ def sent(*jobs):
 # The verdict
 
 
-def test_jobs_that_ended_as_expected_are_no_surprise():
+def test_jobs_that_ended_as_expected_are_not_surprises():
     jobs = [quick(seed, crashes=seed % 2) for seed in range(10)]
     verdict = check_jobs(sent(*jobs), 12, jobs)
     assert verdict.good
@@ -71,7 +71,7 @@ def test_what_is_not_over_counts_against_it_unless_it_was_interrupted():
     assert "All jobs that ended did so as expected; 1 had not ended" in "\n".join(report_lines(interrupted, "again"))
 
 
-def test_the_jobs_of_others_are_not_ours_but_those_our_jobs_handed_in_are():
+def test_the_jobs_of_others_are_not_ours_but_those_our_jobs_enqueued_are():
     first = quick(kind="chained", input={"seed": 1, "links": 3}, output=3)
     second = quick(kind="chained", input={"seed": 1, "links": 2}, output=2, parent_id=first.id)
     third = quick(kind="chained", input={"seed": 1, "links": 1}, output=1, parent_id=second.id)

@@ -48,7 +48,7 @@ def snapshot(**more) -> FleetSnapshot:
     return FleetSnapshot(**{"at": NOW, "queues": [], "workers": [], "leaders": [], "totals": TOTALS, **more})
 
 
-def test_a_frame_tells_of_queues_workers_and_leaders():
+def test_a_frame_shows_queues_workers_and_leaders():
     shown = drawn(
         snapshot(
             queues=[

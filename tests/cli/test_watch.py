@@ -49,7 +49,7 @@ def watched(line, app, jobs, release, sql):
 
 
 @pytest.mark.parametrize(("ends", "code"), [("completed", 0), ("failed", 5), ("canceled", 7)])
-async def test_a_line_for_each_step_and_the_exit_code_tells_how_it_ended(watched, ends, code):
+async def test_a_line_for_each_step_and_the_exit_code_shows_how_it_ended(watched, ends, code):
     shown = await watched(ends)
     assert shown.exit_code == code
     steps = shown.stdout.splitlines()
@@ -65,7 +65,7 @@ async def test_for_programs_each_step_is_a_document(watched):
     assert {"percent": 40.0, "message": "in the \x1b[31moven"}.items() <= steps[-1]["progress"].items()
 
 
-async def test_a_database_that_goes_away_and_comes_back_is_waited_for(watched):
+async def test_a_database_that_is_unavailable_for_some_time_is_waited_for(watched):
     broken = (
         "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
     )

@@ -1,4 +1,4 @@
-"""What a client asks and says."""
+"""The statements that a client sends, and the notifications that it causes."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from tenure.client.client import Client
 from tests.store.database import Database
 
 
-async def heard(other: Database, count: int) -> set[str]:
-    """So many words, said since this connection began to listen."""
+async def notified(other: Database, count: int) -> set[str]:
+    """The payloads of the first `count` notifications since this connection began to listen."""
     return {
         note.payload for note in await asyncio.to_thread(lambda: list(other.connection.notifies(timeout=5, stop_after=count)))
     }
 
 
-def asks(client: Client) -> list[str]:
-    """The statements that the client sends from now on."""
+def sent_statements(client: Client) -> list[str]:
+    """Collects the names of the statements that the client sends from now on."""
     session = client._runtime.session()
     fetch, asked = session.fetch, []
 

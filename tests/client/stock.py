@@ -1,4 +1,4 @@
-"""Many jobs of all sorts, live and finished, laid out at once."""
+"""Many jobs of all sorts, live and finished, inserted at once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from tests.store.database import Database
 from tests.store.forged_jobs import position_of
 
-# Ids rise with n, a second apart, as if each had been handed in a second later.
+# Ids rise with n, a second apart, as if each had been enqueued a second later.
 STOCK = """
     create or replace function pg_temp.id_of(n integer) returns uuid language sql as $$
         select (lpad(to_hex((1700000000 + n)::bigint * 1000), 12, '0') || '7' || substr(md5(n::text), 1, 3)
@@ -36,7 +36,7 @@ STOCK = """
     insert into tenure.keys (kind, key, job_id, scope, digest)
     select j.kind, j.key, j.id, 'live', '' from tenure.jobs j where j.key is not null order by j.id desc
     on conflict do nothing;
-    -- A key stands for one live job of its kind.
+    -- A key belongs to one live job of its kind.
     update tenure.jobs j set key = null
      where j.key is not null and not exists (select from tenure.keys k where k.job_id = j.id);
     insert into tenure.history (id, fence, enqueued_at, started_at, finished_at, attempt, max_attempts, crashes, state, kind,

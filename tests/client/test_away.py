@@ -171,7 +171,7 @@ async def test_an_enqueue_gives_up_when_its_time_is_over():
     await patient.close()
 
 
-async def test_a_caller_who_gave_up_does_not_have_the_job_enqueued_later(dsn, database):
+async def test_after_a_caller_gave_up_its_job_is_not_enqueued_later(dsn, database):
     wire = Proxy(dsn)
     async with wire.open() as way:
         app = made(way)

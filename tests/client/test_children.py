@@ -1,4 +1,4 @@
-"""Jobs that handlers hand in: children of their run, as long as the run holds its own job."""
+"""Jobs that handlers enqueue are children of their run, as long as the run holds its own job."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ SYNC_WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_a_run_whose_job_was_taken_away_cannot_hand_in_anything(app, dsn, database, way):
+async def test_a_run_whose_job_was_taken_away_cannot_enqueue(app, dsn, database, way):
     caught = []
 
     @app.job
@@ -68,8 +68,8 @@ async def test_a_run_whose_job_was_taken_away_cannot_hand_in_anything(app, dsn, 
     assert database.sql("select count(*) from tenure.keys") == [(0,)]
 
 
-async def test_a_run_whose_job_came_back_to_its_own_worker_cannot_hand_in_anything(app, database):
-    """It let its own lease run out: the job is held by the same worker, but not by this run."""
+async def test_a_run_whose_job_was_requeued_and_claimed_by_its_own_worker_cannot_enqueue(app, database):
+    """It let its own lease expire: the job is held by the same worker, but not by this run."""
     refused, go_on = [], asyncio.Event()
 
     @app.job(lease="500ms")
@@ -95,7 +95,7 @@ async def test_a_run_whose_job_came_back_to_its_own_worker_cannot_hand_in_anythi
 
 
 @pytest.mark.parametrize("way", SYNC_WAYS)
-async def test_a_thread_whose_job_was_taken_away_cannot_hand_in_anything(app, dsn, database, way):
+async def test_a_thread_whose_job_was_taken_away_cannot_enqueue(app, dsn, database, way):
     caught = []
 
     @app.job
@@ -116,7 +116,7 @@ async def test_a_thread_whose_job_was_taken_away_cannot_hand_in_anything(app, ds
 
 
 @pytest.mark.parametrize("gone", ["finished", "deleted", "pending again"])
-async def test_whatever_became_of_its_job_a_run_that_does_not_hold_it_hands_in_nothing(app, database, gone):
+async def test_a_run_that_does_not_hold_its_job_cannot_enqueue_in_any_state_of_that_job(app, database, gone):
     caught = []
     ways = {
         "finished": """with over as (delete from tenure.jobs where kind = 'parent' returning *)
@@ -179,20 +179,20 @@ async def test_children_of_several_runs_in_one_statement_are_judged_one_by_one(a
             await app.child.enqueue(n)
         except LeaseLost:
             return outcomes.setdefault(n, "lost")
-        return outcomes.setdefault(n, "handed in")
+        return outcomes.setdefault(n, "enqueued")
 
     outcomes: dict[int, str] = {}
     async with serving(app, queues=["default"]):
         await app.enqueue_many([parent.call(n) for n in range(10)])
         await until(lambda: len(outcomes), is_=10)
-    assert outcomes == {n: "lost" if n == 3 else "handed in" for n in range(10)}
+    assert outcomes == {n: "lost" if n == 3 else "enqueued" for n in range(10)}
     assert database.sql("select (input ->> 'n')::int from tenure.jobs where kind = 'child' order by 1") == [
         (n,) for n in range(10) if n != 3
     ]
 
 
-async def test_who_takes_a_job_away_waits_until_its_children_are_in(database, other, dsn):
-    """No child can appear after its parent was given to somebody else."""
+async def test_a_statement_that_takes_a_job_away_waits_until_its_children_are_enqueued(database, other, dsn):
+    """No child can appear after another run has claimed its parent."""
     [job] = database.enqueue({"kind": "work"})
     claim = database.claim(database.worker())
     child = {"kind": "child", "parent": job, "claim": claim.id}
@@ -208,5 +208,5 @@ async def test_who_takes_a_job_away_waits_until_its_children_are_in(database, ot
     assert database.sql(MINE) == [(1,)]
 
 
-def test_a_lost_lease_is_no_mistake_of_the_call():
+def test_a_lost_lease_is_not_a_mistake_of_the_call():
     assert not issubclass(LeaseLost, NotEnqueued)

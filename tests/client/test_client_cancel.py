@@ -15,7 +15,7 @@ from tenure.client import lock_retry as patience
 from tenure.model.errors import ConfigError, InvalidJobId, JobsLocked
 from tenure.model.states import FINISHED, HELD, LIVE, State
 from tenure.store import claims, jobs
-from tests.client.eavesdropping import asks, heard
+from tests.client.listening import notified, sent_statements
 from tests.store.database import Database
 from tests.store.forged_jobs import forge_job
 from tests.waiting import until
@@ -127,7 +127,7 @@ async def test_workers_and_waiters_are_notified(client, database, other):
     database.run(jobs.watch(watched, 60.0))
     other.sql("listen tenure")
     await client.cancel(running, waiting, watched)
-    assert await heard(other, 2) == {f"lost {running}", f"ended {watched}"}
+    assert await notified(other, 2) == {f"lost {running}", f"ended {watched}"}
 
 
 async def test_many_running_jobs_are_not_named_one_by_one(client, database, other):
@@ -135,7 +135,7 @@ async def test_many_running_jobs_are_not_named_one_by_one(client, database, othe
     database.claim(database.worker(), limit=101)
     other.sql("listen tenure")
     assert await client.cancel(*ids) == 101
-    assert await heard(other, 1) == {"lost"}
+    assert await notified(other, 1) == {"lost"}
 
 
 async def test_a_handler_is_aborted_when_its_job_is_canceled(dsn, database):
@@ -165,7 +165,7 @@ async def test_a_handler_is_aborted_when_its_job_is_canceled(dsn, database):
 async def test_a_settlement_under_way_wins(client, database, other):
     [job_id] = database.enqueue({})
     claim = database.claim(database.worker())
-    asked = asks(client)
+    asked = sent_statements(client)
     with other.connection.transaction():
         assert len(other.run(jobs.finish(claim.finished()))) == 1
         canceling = asyncio.create_task(client.cancel(job_id))
@@ -178,7 +178,7 @@ async def test_a_settlement_under_way_wins(client, database, other):
 async def test_a_settlement_that_is_taken_back_leaves_the_job_to_us(client, database, other):
     [job_id] = database.enqueue({})
     claim = database.claim(database.worker())
-    asked = asks(client)
+    asked = sent_statements(client)
     with other.connection.transaction(force_rollback=True):
         other.run(jobs.finish(claim.finished()))
         canceling = asyncio.create_task(client.cancel(job_id))
@@ -190,7 +190,7 @@ async def test_a_settlement_that_is_taken_back_leaves_the_job_to_us(client, data
 async def test_a_job_that_is_just_being_claimed_is_canceled_as_a_running_one(client, database, other):
     worker = database.worker()
     [job_id] = database.enqueue({})
-    asked = asks(client)
+    asked = sent_statements(client)
     with other.connection.transaction():
         assert other.claim(worker).ids == [job_id]
         canceling = asyncio.create_task(client.cancel(job_id))
@@ -207,7 +207,7 @@ async def test_a_claim_passes_over_a_job_that_is_just_being_canceled(client, dat
     assert database.job(first)["state"] == "canceled"
 
 
-async def test_of_two_who_cancel_the_same_jobs_each_job_is_canceled_by_one(dsn, client, database):
+async def test_two_clients_that_cancel_the_same_jobs_cancel_each_job_once(dsn, client, database):
     ids = database.enqueue(*[{} for _ in range(300)])
     rival = Tenure(dsn)
     counts = await asyncio.gather(client.cancel(*ids, by="a"), rival.client().cancel(*reversed(ids), by="b"))
@@ -246,7 +246,9 @@ async def test_jobs_that_are_claimed_and_settled_meanwhile_are_neither_lost_nor_
     assert database.sql("select count(*) from tenure.jobs") == [(0,)]
 
 
-async def test_a_row_that_stays_locked_is_reported_after_a_while_and_the_others_are_done(client, database, other, monkeypatch):
+async def test_a_row_that_stays_locked_is_reported_after_a_time_limit_and_the_others_are_done(
+    client, database, other, monkeypatch
+):
     monkeypatch.setattr(patience, "PATIENCE", 0.2)
     stuck, free = database.enqueue({}, {})
     with other.connection.transaction():

@@ -11,7 +11,7 @@ import pytest
 from tenure import Tenure
 from tenure.model.errors import JobNotFound, NotPossible
 from tenure.store import jobs
-from tests.client.eavesdropping import asks, heard
+from tests.client.listening import notified, sent_statements
 from tests.store.database import Database
 from tests.store.forged_jobs import change_state
 from tests.waiting import until
@@ -53,14 +53,14 @@ async def test_nothing_is_left_of_a_deleted_job_and_all_of_its_neighbours(client
 
 
 @pytest.mark.parametrize("state", ["pending", "scheduled", "retry", "dead_letter", "blocked", "waiting"])
-async def test_a_job_that_does_not_run_is_deleted_whatever_it_waits_for(client, database, state):
+async def test_a_job_that_does_not_run_is_deleted_in_every_state(client, database, state):
     [job_id] = database.enqueue({})
     change_state(database.sql, state, run_at="now")
     assert await client.delete(job_id) == 1
     assert traces(database) == NOTHING
 
 
-async def test_a_key_that_stands_for_another_job_by_now_stays(client, database):
+async def test_a_key_that_another_job_owns_by_now_stays(client, database):
     [first] = database.enqueue({"key": "a", "key_for": "live"})
     database.run(jobs.finish(database.claim(database.worker()).finished()))
     [second] = database.enqueue({"key": "a", "key_for": "live"})
@@ -87,14 +87,14 @@ async def test_a_running_job_is_refused_and_then_nothing_is_deleted(client, data
     assert traces(database)["history"] == {done}
 
 
-async def test_force_deletes_a_running_job_and_tells_its_worker(client, database, other):
+async def test_force_deletes_a_running_job_and_notifies_its_worker(client, database, other):
     [job_id] = database.enqueue({})
     claim = database.claim(database.worker())
     leave_traces(database, job_id)
     other.sql("listen tenure")
     assert await client.delete(job_id, force=True) == 1
     assert traces(database) == NOTHING
-    assert await heard(other, 2) == {f"lost {job_id}", f"ended {job_id}"}
+    assert await notified(other, 2) == {f"lost {job_id}", f"ended {job_id}"}
     assert database.run(jobs.finish(claim.finished())) == []
     notes = json.dumps([{"id": job_id, "claim_id": claim.id, "percent": 50}])
     assert database.run(jobs.note(notes, 10)) == []
@@ -104,7 +104,7 @@ async def test_force_deletes_a_running_job_and_tells_its_worker(client, database
 async def test_a_job_that_is_just_being_settled_is_deleted_from_where_it_then_is(client, database, other):
     [job_id] = database.enqueue({})
     claim = database.claim(database.worker())
-    asked = asks(client)
+    asked = sent_statements(client)
     with other.connection.transaction():
         other.run(jobs.finish(claim.finished()))
         deleting = asyncio.create_task(client.delete(job_id, force=True))
@@ -116,7 +116,7 @@ async def test_a_job_that_is_just_being_settled_is_deleted_from_where_it_then_is
 async def test_a_job_that_is_just_being_claimed_is_refused(client, database, other):
     worker = database.worker()
     [job_id] = database.enqueue({})
-    asked = asks(client)
+    asked = sent_statements(client)
     with other.connection.transaction():
         other.claim(worker)
         deleting = asyncio.create_task(client.delete(job_id))

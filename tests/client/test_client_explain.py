@@ -86,7 +86,7 @@ VERDICTS = {
         r"retried \(ValueError: no such user\) in 10s",
     ),
     "due": (of("retry", run_at=NOW - timedelta(seconds=1)), ["due"], "about to become pending"),
-    "due, but nobody promotes": (
+    "due, but without a stager": (
         replace(of("scheduled", run_at=NOW), stager=False),
         ["due", "no_stager"],
         "the stager duty has no holder; start a worker",
@@ -125,7 +125,7 @@ VERDICTS = {
         ["paused"],
         r"'mail' has been paused since 2026-01-02 03:04:05.* by anna \(upgrade\); resume",
     ),
-    "paused, and nobody there": (
+    "paused, and no worker": (
         replace(READY, paused_at=NOW, workers=0, for_queue=0, for_kind=0, for_capability=0),
         ["paused", "no_worker"],
         "",
@@ -175,7 +175,7 @@ VERDICTS = {
         ["running"],
         "its lease has expired: a live worker requeues it within seconds",
     ),
-    "running under a lease that ran out, and nobody there": (
+    "running under an expired lease, and no reaper": (
         replace(RUNNING, lease_expires_at=NOW - timedelta(seconds=1), workers=0),
         ["running"],
         "no live worker can requeue it; start one",
@@ -190,7 +190,7 @@ VERDICTS = {
         ["held_by_unknown"],
         r"marked as running since .*, but worker [0-]+9, which holds it, is unknown: a live worker requeues it",
     ),
-    "held by a worker that is not known, and nobody there": (
+    "held by an unknown worker, and no reaper": (
         replace(RUNNING, host=None, pid=None, workers=0),
         ["held_by_unknown"],
         "no live worker can requeue it",
@@ -306,7 +306,7 @@ async def test_a_job_whose_worker_has_no_row_says_so(client, database):
     assert await codes(client, job_id) == ["held_by_unknown"]
 
 
-async def test_a_running_job_tells_by_whom(client, database):
+async def test_a_running_job_is_explained_with_its_worker(client, database):
     worker = hire(database, queues=["default"], kinds=["work"])
     [job_id] = database.enqueue({})
     database.claim(worker)
@@ -317,7 +317,7 @@ async def test_a_running_job_tells_by_whom(client, database):
     assert explanation.to_json()["reasons"][0]["code"] == "running"
 
 
-async def test_a_job_for_later_tells_when_and_whether_anybody_looks(client, database):
+async def test_a_scheduled_job_is_explained_with_its_time_and_a_missing_stager(client, database):
     hire(database, queues=["default"], kinds=["work"])
     [job_id] = database.enqueue({"delay": 3600})
     assert await codes(client, job_id) == ["not_due", "no_stager"]

@@ -39,12 +39,12 @@ WRONG = {
     "a filter that does not exist": ({"kinds": "work"}, "did you mean 'kind'"),
     "an empty kind": ({"kind": ""}, "kind is ''"),
     "a queue with a NUL": ({"queue": "a\0b"}, "queue is"),
-    "a kind that is no text": ({"kind": 5}, "kind is 5"),
+    "a kind that is not text": ({"kind": 5}, "kind is 5"),
     "a priority out of range": ({"priority": 101}, "priority is 101"),
-    "a parent that is no id": ({"parent": "father"}, "not a UUID"),
+    "a parent that is not an id": ({"parent": "father"}, "not a UUID"),
     "a time without a zone": ({"enqueued_after": NOW.replace(tzinfo=None)}, "time zone"),
     "a time that is none": ({"enqueued_before": "yesterday"}, "datetime"),
-    "input that is no mapping": ({"input": [1]}, "mapping"),
+    "input that is not a mapping": ({"input": [1]}, "mapping"),
 }
 
 
@@ -117,7 +117,7 @@ def look(known: list[int], before: int, limit: int, reach: int) -> Look:
     reach=st.integers(1, 12),
 )
 def test_pages_of_two_tables_hold_every_job_once_newest_first(live, finished, limit, reach):
-    """A job that finished between the two looks stands in both."""
+    """A job that finished between the two reads is in both results."""
     found: list[UUID] = []
     before, pages = 61, 0
     while True:

@@ -11,7 +11,7 @@ from tenure import Tenure
 from tenure.model.errors import ConfigError
 from tenure.model.states import State
 from tenure.store import cleaning, jobs
-from tests.client.eavesdropping import heard
+from tests.client.listening import notified
 
 
 async def test_a_paused_queue_is_not_claimed_from_until_it_is_resumed(client, database, other):
@@ -24,7 +24,7 @@ async def test_a_paused_queue_is_not_claimed_from_until_it_is_resumed(client, da
     other.sql("listen tenure")
     [(before,)] = database.sql("select returns from tenure.queues where name = 'default'")
     assert await client.resume("default") is True
-    assert await heard(other, 1) == {"jobs default"}
+    assert await notified(other, 1) == {"jobs default"}
     assert database.sql("select returns from tenure.queues where name = 'default'") == [(before + 1,)], (
         "workers look from the start"
     )
@@ -49,7 +49,7 @@ async def test_a_queue_needs_a_name(client, queue):
             await verb(queue)
 
 
-async def test_queues_tell_what_waits_in_them_and_what_was_done(client, database):
+async def test_queues_show_what_waits_in_them_and_what_was_done(client, database):
     database.enqueue({"queue": "mail"}, {"queue": "mail"}, {"queue": "mail", "delay": 60})
     database.enqueue({}, {})
     database.run(jobs.finish(database.claim(database.worker()).finished(state="failed")))
@@ -62,7 +62,7 @@ async def test_queues_tell_what_waits_in_them_and_what_was_done(client, database
     assert mail.live == {State.PENDING: 2, State.SCHEDULED: 1}
 
 
-async def test_workers_tell_all_that_is_known_of_them(client, database):
+async def test_workers_show_all_that_is_known_about_them(client, database):
     busy, gone = database.worker(queues=["default", "mail"]), database.worker()
     database.enqueue({}, {})
     database.claim(busy)
@@ -85,7 +85,7 @@ async def test_workers_tell_all_that_is_known_of_them(client, database):
     assert (workers[late].alive, workers[late].died_how) == (False, None)
 
 
-async def test_leaders_tell_who_does_which_duty(client, database):
+async def test_leaders_show_the_holder_of_each_duty(client, database):
     assert await client.leaders() == []
     stager, reaper = database.term("stager"), database.term("reaper")
     database.end_term("reaper")

@@ -212,7 +212,7 @@ async def test_a_look_is_bounded_and_yet_all_is_found(client, database):
     assert len([job async for job in client.iterate(state="failed")]) == rows - 40 + 10
 
 
-async def test_kinds_that_share_a_queue_are_merged_whatever_their_sizes(client, database):
+async def test_kinds_that_share_a_queue_are_merged_at_any_size(client, database):
     database.sql(
         "insert into tenure.history (id, fence, enqueued_at, finished_at, attempt, max_attempts, priority, crashes, state, kind,"
         " queue, input) select gen_random_uuid(), 1, now(), now(), 1, 3, 50, 0, 'completed',"

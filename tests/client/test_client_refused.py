@@ -37,7 +37,7 @@ def refuse(database: Database) -> Iterator[Callable[..., None]]:
     database.sql("drop schema audit cascade")
 
 
-def bury(database: Database) -> list[str]:
+def make_dead_letters(database: Database) -> list[str]:
     ids = database.enqueue(*({} for _ in range(COUNT)))
     change_state(database.sql, "dead_letter")
     return ids
@@ -68,7 +68,7 @@ async def test_refused_jobs_in_several_batches_are_named_together(client, databa
 
 
 async def test_replay_all_replays_all_but_the_refused_one_and_names_it(client, database, refuse):
-    ids = bury(database)
+    ids = make_dead_letters(database)
     refuse("update", ids[4])
     with pytest.raises(JobsRefused) as caught:
         await client.replay_all(kind="work")
@@ -85,7 +85,7 @@ async def test_delete_removes_all_but_the_refused_one_and_names_it(client, datab
     assert database.sql("select id::text from tenure.jobs") == [(ids[4],)]
 
 
-async def test_what_is_refused_without_any_job_is_no_matter_of_jobs(client, database, refuse):
+async def test_a_refusal_that_does_not_depend_on_a_job_is_raised_at_once(client, database, refuse):
     ids = database.enqueue(*({} for _ in range(COUNT)))
     refuse("delete", level="statement")
     with pytest.raises(Refused, match="the auditor says no"):

@@ -10,13 +10,13 @@ import pytest
 from tenure import Tenure
 from tenure.model.errors import ConfigError, InvalidInput, InvalidPayload, JobNotFound, NotPossible
 from tenure.store import jobs
-from tests.client.eavesdropping import asks, heard
+from tests.client.listening import notified, sent_statements
 from tests.store.database import Database
 from tests.store.forged_jobs import change_state, forge_job
 from tests.waiting import until
 
 
-def bury(database: Database, count: int = 1, **more) -> list[str]:
+def make_dead_letters(database: Database, count: int = 1, **more) -> list[str]:
     """Dead letters, after two attempts and with an error."""
     ids = database.enqueue(*[{"max_attempts": 2, **more} for _ in range(count)])
     change_state(database.sql, "dead_letter", *ids, attempt=2, crashes=1, fence=2, error="boom")
@@ -48,11 +48,11 @@ async def test_a_job_that_waits_for_its_time_is_run_at_once_behind_the_others(cl
         (scheduled, "retried", 0, "anna"),
         (retried, "retried", 2, None),
     ]
-    assert await heard(other, 1) == {"jobs default"}
+    assert await notified(other, 1) == {"jobs default"}
 
 
-async def test_a_dead_letter_begins_anew(client, database):
-    [job_id] = bury(database)
+async def test_a_dead_letter_starts_from_the_beginning(client, database):
+    [job_id] = make_dead_letters(database)
     assert await client.retry(job_id) == UUID(job_id)
     job = database.job(job_id)
     assert (job["state"], job["attempt"], job["crashes"], job["error"], job["fence"]) == ("pending", 0, 0, "boom", 2)
@@ -102,7 +102,7 @@ async def test_of_a_finished_job_a_new_one_is_made(client, database, other, stat
     assert new["system"] == {"retry_of": job_id}
     assert database.job(job_id) == old
     assert database.sql("select job_id::text, what, by from tenure.incidents") == [(job_id, "retried", "anna")]
-    assert await heard(other, 1) == {"jobs mail"}
+    assert await notified(other, 1) == {"jobs mail"}
 
 
 async def test_the_least_of_a_job_can_be_retried_too(client, database):
@@ -117,9 +117,9 @@ async def test_a_job_that_is_gone_cannot_be_retried(client):
         await client.retry(uuid4())
 
 
-async def test_a_retry_waits_for_whoever_holds_the_job_just_now(client, database, other):
-    [job_id] = bury(database)
-    asked = asks(client)
+async def test_a_retry_waits_for_the_current_holder_of_the_row(client, database, other):
+    [job_id] = make_dead_letters(database)
+    asked = sent_statements(client)
     with other.connection.transaction():
         other.sql("select from tenure.jobs for update")
         retrying = asyncio.create_task(client.retry(job_id))
@@ -130,7 +130,7 @@ async def test_a_retry_waits_for_whoever_holds_the_job_just_now(client, database
 
 async def test_a_position_is_taken_after_the_transaction_has_its_number(client, database):
     """Workers rely on it: below the floor nothing may appear."""
-    [job_id] = bury(database)
+    [job_id] = make_dead_letters(database)
     await client.retry(job_id)
     [(xid, position)] = database.sql("select xmin::text::bigint, position from tenure.jobs")
     worker = database.worker()
@@ -143,7 +143,7 @@ async def test_a_position_is_taken_after_the_transaction_has_its_number(client, 
 
 
 async def test_dead_letters_are_replayed_in_bulk_the_oldest_first(client, database, other):
-    ids = bury(database, 1100)
+    ids = make_dead_letters(database, 1100)
     [alive] = database.enqueue({})
     other.sql("listen tenure")
     assert await client.replay(*reversed(ids), alive, uuid4(), ids[0], by="anna") == 1100
@@ -152,15 +152,15 @@ async def test_dead_letters_are_replayed_in_bulk_the_oldest_first(client, databa
     assert database.sql("select what, attempt, fence, by, count(*) from tenure.incidents group by 1, 2, 3, 4") == [
         ("replayed", 2, 2, "anna", 1100)
     ]
-    assert await heard(other, 1) == {"jobs default"}
+    assert await notified(other, 1) == {"jobs default"}
     assert await client.replay(*ids) == 0
 
 
 async def test_input_and_priority_may_be_changed(client, database):
-    [job_id] = bury(database, input={"a": 1})
+    [job_id] = make_dead_letters(database, input={"a": 1})
     assert await client.replay(job_id, input={"b": 2}, priority="critical") == 1
     assert (database.job(job_id)["input"], database.job(job_id)["priority"]) == ({"b": 2}, 100)
-    [other] = bury(database, input={"a": 1})
+    [other] = make_dead_letters(database, input={"a": 1})
     assert await client.replay(other, input=None) == 1
     assert (database.job(other)["input"], database.job(other)["priority"]) == (None, 50)
 
@@ -169,7 +169,7 @@ async def test_input_that_does_not_fit_the_kind_is_refused_and_nothing_is_lost(a
     @app.job
     async def work(n: int) -> None: ...
 
-    ids = bury(database, 600, input={"n": 1})
+    ids = make_dead_letters(database, 600, input={"n": 1})
     before = database.sql("select * from tenure.jobs order by id")
     for wrong in ({"n": "x"}, {"m": 1}, [], None):
         with pytest.raises(InvalidInput, match="'work'"):
@@ -192,7 +192,11 @@ async def test_one_job_whose_kind_does_not_take_the_input_keeps_all_from_being_r
     @app.job
     async def toil(m: int) -> None: ...
 
-    ids = [*bury(database, kind="work"), *bury(database, kind="toil"), *bury(database, kind="unknown")]
+    ids = [
+        *make_dead_letters(database, kind="work"),
+        *make_dead_letters(database, kind="toil"),
+        *make_dead_letters(database, kind="unknown"),
+    ]
     with pytest.raises(InvalidInput, match="'toil'"):
         await client.replay(*ids, input={"n": 1})
     assert database.sql("select distinct state from tenure.jobs") == [("dead_letter",)]
@@ -200,8 +204,8 @@ async def test_one_job_whose_kind_does_not_take_the_input_keeps_all_from_being_r
 
 
 async def test_all_that_fit_are_replayed(client, database):
-    mail = bury(database, 700, queue="mail")
-    rest = bury(database, 5)
+    mail = make_dead_letters(database, 700, queue="mail")
+    rest = make_dead_letters(database, 5)
     assert await client.replay_all(queue="mail", new_priority=80) == 700
     assert [
         str(row[0]) for row in database.sql("select id from tenure.jobs where state = 'pending' order by position")
@@ -219,8 +223,8 @@ async def test_replaying_all_is_for_dead_letters_and_input_for_one_kind(client):
         await client.replay_all(queue="mail", new_input={})
 
 
-async def test_of_two_who_replay_the_same_jobs_each_is_replayed_once(dsn, client, database):
-    ids = bury(database, 300)
+async def test_two_clients_that_replay_the_same_jobs_replay_each_job_once(dsn, client, database):
+    ids = make_dead_letters(database, 300)
     rival = Tenure(dsn)
     counts = await asyncio.gather(client.replay(*ids), rival.client().replay(*ids))
     await rival.close()
@@ -230,7 +234,7 @@ async def test_of_two_who_replay_the_same_jobs_each_is_replayed_once(dsn, client
 
 def test_code_without_a_loop_replays_too(dsn, database):
     app = Tenure(dsn)
-    first, second, third = bury(database, 3)
+    first, second, third = make_dead_letters(database, 3)
     assert app.client().replay_sync(first) == 1
     assert app.client().retry_sync(second) == UUID(second)
     assert app.client().replay_all_sync() == 1
@@ -238,16 +242,16 @@ def test_code_without_a_loop_replays_too(dsn, database):
     app._portal.close()
 
 
-async def test_the_fence_of_a_replayed_job_goes_on(client, database):
+async def test_the_fence_of_a_replayed_job_continues_to_grow(client, database):
     """Stores of the user's own have seen the old one."""
-    [retried, replayed] = bury(database, 2)
+    [retried, replayed] = make_dead_letters(database, 2)
     await client.retry(retried)
     await client.replay(replayed)
     claim = database.claim(database.worker())
     assert {job["id"]: job["fence"] for job in claim.jobs} == {retried: 3, replayed: 3}
 
 
-async def test_of_many_who_retry_a_finished_job_at_once_all_get_the_same_new_one(dsn, client, database):
+async def test_many_clients_that_retry_a_finished_job_at_once_get_the_same_new_one(dsn, client, database):
     [job_id] = database.enqueue({})
     finish(database, job_id)
     others = [Tenure(dsn) for _ in range(4)]

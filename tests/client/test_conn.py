@@ -1,4 +1,4 @@
-"""Handing in through a connection of the caller's: part of its transaction, whatever the driver."""
+"""Enqueuing through a connection of the caller's is part of its transaction, with every driver."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class UndoError(Exception):
 
 @pytest.fixture
 def shop(dsn, database):
-    """A table of the caller's, and what everybody can see: its rows, and the jobs."""
+    """A table of the caller's, and what other sessions can see: its rows, and the jobs."""
     database.sql("create table public.orders (name text)")
     yield lambda: (
         [name for (name,) in database.sql("select name from public.orders order by 1")],
@@ -73,14 +73,14 @@ def caller(request, opened):
     return opened(request.param)
 
 
-def hand_in(app, caller, name, **options):
+def enqueue_in(app, caller, name, **options):
     job = app.ship.using(conn=caller.connection, **options)
     if isinstance(caller, AsyncCaller):
         return caller.wait(job.enqueue(name))
     return job.enqueue_sync(name)
 
 
-def hand_in_many(app, caller, *names):
+def enqueue_many_in(app, caller, *names):
     calls = (app.ship.call(name) for name in names)
     if isinstance(caller, AsyncCaller):
         return caller.wait(app.enqueue_many(calls, conn=caller.connection))
@@ -94,7 +94,7 @@ def insert(caller, name):
 def test_the_job_and_the_callers_row_are_committed_together(app, caller, shop):
     with caller.transaction():
         insert(caller, "ada")
-        handle = hand_in(app, caller, "ada")
+        handle = enqueue_in(app, caller, "ada")
         assert shop() == ([], [])
     assert shop() == (["ada"], ["ada"])
     status = handle.status_sync()
@@ -104,24 +104,24 @@ def test_the_job_and_the_callers_row_are_committed_together(app, caller, shop):
 def test_the_job_its_key_and_the_callers_row_are_rolled_back_together(app, caller, shop):
     with suppress(UndoError), caller.transaction():
         insert(caller, "undone")
-        hand_in(app, caller, "undone", key="k")
+        enqueue_in(app, caller, "undone", key="k")
         raise UndoError
     assert shop() == ([], [])
     with caller.transaction():
-        first = hand_in(app, caller, "ada", key="k")
-        again = hand_in(app, caller, "bo", key="k")
+        first = enqueue_in(app, caller, "ada", key="k")
+        again = enqueue_in(app, caller, "bo", key="k")
     assert (first.existed, again.existed, again.same_input, again.id) == (False, True, False, first.id)
     assert shop() == ([], ["ada"])
 
 
 def test_many_jobs_are_part_of_the_transaction(app, caller, shop, database):
     with suppress(UndoError), caller.transaction():
-        hand_in_many(app, caller, "never", "ever")
+        enqueue_many_in(app, caller, "never", "ever")
         raise UndoError
     with caller.transaction():
         insert(caller, "many")
-        handles = hand_in_many(app, caller, "ada", "bo", "cy")
-        assert hand_in_many(app, caller) == []
+        handles = enqueue_many_in(app, caller, "ada", "bo", "cy")
+        assert enqueue_many_in(app, caller) == []
     assert shop() == (["many"], ["ada", "bo", "cy"])
     assert database.sql("select id from tenure.jobs order by position") == [(handle.id,) for handle in handles]
 
@@ -135,7 +135,7 @@ async def test_a_running_worker_is_woken_by_the_commit_and_not_by_its_poll(app, 
 
     def in_one_transaction():
         with closing(kind(dsn)) as caller, caller.transaction():
-            return hand_in(app, caller, "ada")
+            return enqueue_in(app, caller, "ada")
 
     async with serving(app):
         await until(lambda: len(claimed) >= 2)  # once at the start, once when it began to listen
@@ -211,6 +211,6 @@ def test_a_job_that_postgresql_refuses_is_reported_as_without_a_connection(app, 
 def test_the_options_of_the_call_count(app, opened, database):
     caller = opened(callers.Psycopg)
     with caller.transaction():
-        hand_in(app, caller, "ada", queue="post", priority="low", delay="1h", auth={"user": 7}, meta={"a": 1}, max_attempts=9)
+        enqueue_in(app, caller, "ada", queue="post", priority="low", delay="1h", auth={"user": 7}, meta={"a": 1}, max_attempts=9)
     columns = "queue, priority, state, auth, meta, max_attempts"
     assert database.sql(f"select {columns} from tenure.jobs") == [("post", 25, "scheduled", {"user": 7}, {"a": 1}, 9)]

@@ -15,7 +15,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from tenure import ConfigError, JobNotFound, SchemaMismatch, StoreUnavailable, Tenure, TransactionAborted
 from tenure.store.borrowed import identity
 from tenure.store.borrowed.psycopg_adapter import PsycopgConnection
-from tests.client.test_conn import CALLERS, app, caller, hand_in, hand_in_many, opened, shop
+from tests.client.test_conn import CALLERS, app, caller, enqueue_in, enqueue_many_in, opened, shop
 from tests.store.borrowed import callers
 from tests.store.borrowed.callers import AsyncCaller
 from tests.store.locks import meanwhile
@@ -38,19 +38,19 @@ def test_workers_are_notified_once_per_transaction_and_queue_when_it_commits(app
     other.sql("listen tenure")
     with caller.transaction():
         for n in range(5):
-            hand_in(app, caller, f"{n}")
-            hand_in(app, caller, f"{n} later", delay="1h")
-        hand_in(app, caller, "elsewhere", queue="far")
-        hand_in_many(app, caller, "ada", "bo")
+            enqueue_in(app, caller, f"{n}")
+            enqueue_in(app, caller, f"{n} later", delay="1h")
+        enqueue_in(app, caller, "elsewhere", queue="far")
+        enqueue_many_in(app, caller, "ada", "bo")
         assert payloads(other, 0.2) == []
     assert payloads(other) == ["due", "jobs far", "jobs mail"]
 
 
-def test_a_transaction_that_is_rolled_back_notifies_nobody(app, opened, other):
+def test_a_transaction_that_is_rolled_back_sends_no_notification(app, opened, other):
     caller = opened(callers.Psycopg)
     other.sql("listen tenure")
     with suppress(UndoError), caller.transaction():
-        hand_in(app, caller, "never")
+        enqueue_in(app, caller, "never")
         raise UndoError
     assert payloads(other) == []
 
@@ -60,14 +60,14 @@ def test_notifications_can_be_turned_off_for_a_call_and_by_a_setting(app, dsn, o
     caller = opened(kind)
     other.sql("listen tenure")
     with caller.transaction():
-        hand_in(app, caller, "quiet", notify=False)
+        enqueue_in(app, caller, "quiet", notify=False)
     app.configure(notify_in_transactions=False)
     with caller.transaction():
-        hand_in(app, caller, "quiet")
-        hand_in_many(app, caller, "quiet")
+        enqueue_in(app, caller, "quiet")
+        enqueue_many_in(app, caller, "quiet")
     assert payloads(other) == []
     with caller.transaction():
-        hand_in(app, caller, "loud", notify=True)
+        enqueue_in(app, caller, "loud", notify=True)
     assert payloads(other) == ["jobs mail"]
 
 
@@ -100,7 +100,7 @@ def test_cancellations_and_completed_chains_notify_only_if_the_setting_allows_it
 def test_an_enqueue_is_one_statement(app, opened, kind, monkeypatch):
     caller = opened(kind)
     with caller.transaction():
-        hand_in(app, caller, "the first one asks which database this is")
+        enqueue_in(app, caller, "the first one asks which database this is")
     sent = []
     name = "fetch" if isinstance(caller, AsyncCaller) else "fetch_sync"
     fetch = getattr(type(caller.borrowed), name)
@@ -111,7 +111,7 @@ def test_an_enqueue_is_one_statement(app, opened, kind, monkeypatch):
 
     monkeypatch.setattr(type(caller.borrowed), name, counted)
     with caller.transaction():
-        hand_in(app, caller, "ada")
+        enqueue_in(app, caller, "ada")
     assert sent == ["jobs/enqueue_borrowed"]
 
 
@@ -123,7 +123,7 @@ def test_a_transaction_that_was_aborted_is_reported_as_such(app, caller, shop):
         with suppress(Exception):
             caller.run("insert into public.orders values (1 / 0)")
         with pytest.raises(TransactionAborted, match="aborted by an earlier error"):
-            hand_in(app, caller, "ada")
+            enqueue_in(app, caller, "ada")
         raise UndoError
     assert shop() == ([], [])
 
@@ -142,7 +142,7 @@ def test_djangos_own_refusal_after_a_swallowed_error_is_reported_as_such(app, op
             except IntegrityError:
                 pass
             with pytest.raises(TransactionAborted) as aborted:
-                hand_in(app, caller, "ada")
+                enqueue_in(app, caller, "ada")
             assert "unique_orders" not in str(aborted.value)
             raise UndoError
     finally:
@@ -170,7 +170,7 @@ def test_a_session_of_sqlalchemy_whose_flush_failed_is_reported_as_such(app, ope
             with pytest.raises(IntegrityError):
                 caller.connection.flush()
             with pytest.raises(TransactionAborted):
-                hand_in(app, caller, "ada")
+                enqueue_in(app, caller, "ada")
             raise UndoError
     finally:
         database.sql("drop table public.flushed_orders")
@@ -180,7 +180,7 @@ def test_a_savepoint_that_was_rolled_back_leaves_the_rest_usable(app, caller, sh
     with caller.transaction():
         with suppress(Exception), caller.savepoint():
             caller.run("insert into public.orders values (1 / 0)")
-        hand_in(app, caller, "ada")
+        enqueue_in(app, caller, "ada")
     assert shop() == ([], ["ada"])
 
 
@@ -195,7 +195,7 @@ def test_a_connection_to_another_database_is_refused(app, opened, fresh_dsn, kin
         for _ in range(2):
             with suppress(UndoError), elsewhere.transaction():
                 with pytest.raises(ConfigError, match="leads to another database than the app's own"):
-                    hand_in(app, elsewhere, "ada")
+                    enqueue_in(app, elsewhere, "ada")
                 raise UndoError
     finally:
         elsewhere.close()
@@ -203,10 +203,10 @@ def test_a_connection_to_another_database_is_refused(app, opened, fresh_dsn, kin
         assert connection.execute("select count(*) from tenure.jobs").fetchall() == [(0,)]
     caller = opened(kind)
     with caller.transaction():
-        hand_in(app, caller, "ada")
+        enqueue_in(app, caller, "ada")
 
 
-def test_a_database_that_was_made_anew_under_its_name_is_known_again(server_dsn, template):
+def test_a_database_that_was_recreated_under_its_name_is_recognised(server_dsn, template):
     """As between two runs of a test suite in one process."""
     dsn = make_conninfo(server_dsn, dbname=f"anew_{uuid4().hex[:12]}")
     app = Tenure(dsn)
@@ -222,7 +222,7 @@ def test_a_connection_to_a_database_without_the_schema_is_reported_as_before(app
     elsewhere = callers.Psycopg(bare_dsn)
     try:
         with pytest.raises(SchemaMismatch), elsewhere.transaction():
-            hand_in(app, elsewhere, "ada")
+            enqueue_in(app, elsewhere, "ada")
     finally:
         elsewhere.close()
 
@@ -333,7 +333,7 @@ def cancel(caller, handle, **more) -> bool:
 
 def test_a_cancellation_is_part_of_the_transaction(app, caller, database, other):
     with caller.transaction():
-        handle = hand_in(app, caller, "ada")
+        handle = enqueue_in(app, caller, "ada")
     claim = database.claim(database.worker(queues=["mail"]), queues=["mail"], kinds=["ship"])
     assert claim.ids == [str(handle.id)]
     other.sql("listen tenure")
@@ -360,7 +360,7 @@ def test_a_job_that_does_not_exist_cannot_be_canceled_in_a_transaction_either(ap
 def test_a_cancellation_waits_for_a_job_that_another_transaction_holds(app, opened, database, other):
     caller = opened(callers.Psycopg)
     with caller.transaction():
-        handle = hand_in(app, caller, "ada")
+        handle = enqueue_in(app, caller, "ada")
     with other.connection.transaction():
         other.sql("select from tenure.jobs for update")
 

@@ -1,4 +1,4 @@
-"""Defining jobs: the function stays a function, and mistakes are told at once."""
+"""Defining jobs: the function stays a function, and mistakes are reported at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Handing in: what a caller may say, and what it gets."""
+"""Enqueuing: what a caller may pass, and what it gets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from tenure import ConfigError, InvalidInput, InvalidPayload, NotEnqueued, StoreUnavailable
 from tenure.store.link import Link
 from tenure.store.notifier import LONGEST_GAP
-from tests.client.eavesdropping import heard
+from tests.client.listening import notified
 from tests.store.database import Database
 from tests.waiting import until
 
@@ -38,7 +38,7 @@ def rows(database):
     return database.sql(f"select {columns} from tenure.jobs order by position, id")
 
 
-async def test_a_job_is_handed_in_as_it_was_defined(greet, database):
+async def test_a_job_is_enqueued_as_it_was_defined(greet, database):
     handle = await greet.enqueue("Ada", times=2)
     assert rows(database) == [("greet", "mail", 75, 7, "smtp", "pending", {"name": "Ada", "times": 2})]
     assert database.sql("select id from tenure.jobs") == [(handle.id,)]
@@ -61,7 +61,7 @@ async def test_later_by_delay_and_by_time(greet, database):
     assert abs(found["a"] - at) < timedelta(minutes=1)
 
 
-async def test_many_are_handed_in_together_and_in_order(app, greet, database):
+async def test_many_are_enqueued_together_and_in_order(app, greet, database):
     handles = await app.enqueue_many([greet.call(f"{n}") for n in range(50)])
     assert [row[0] for row in database.sql("select id from tenure.jobs order by position")] == [handle.id for handle in handles]
     assert database.sql("select count(distinct xmin::text) from tenure.jobs") == [(1,)]
@@ -170,7 +170,7 @@ async def test_a_mistake_is_reported_where_it_is_made_and_nothing_is_written(gre
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-async def test_what_is_no_number_is_refused(app, database, value):
+async def test_a_value_that_is_not_a_number_is_refused(app, database, value):
     @app.job
     async def work(n: float) -> None: ...
 
@@ -204,7 +204,7 @@ async def test_workers_are_notified_before_the_caller_continues(greet, database)
     """What it does next may block the event loop for long."""
     database.sql("listen tenure")
     await greet.enqueue("the first one connects")
-    await heard(database, 1)
+    await notified(database, 1)
     for n in range(5):
         await asyncio.sleep(LONGEST_GAP)  # one that follows another within this time is sent together with later ones
         await greet.using(queue=f"queue-{n}").enqueue("Ada")
@@ -224,5 +224,5 @@ async def test_workers_are_notified_of_a_job_whose_caller_was_cancelled(greet, d
         await until(lambda: other.sql(waiting)[0][0], is_=1)
         call.cancel()
         await asyncio.wait([call])
-    assert await heard(database, 2) == {"jobs other", "jobs mail"}
+    assert await notified(database, 2) == {"jobs other", "jobs mail"}
     assert len(rows(database)) == 2

@@ -110,13 +110,13 @@ PLAIN = {
 
 
 @pytest.mark.parametrize("text", PLAIN)
-def test_a_text_that_is_no_traceback_is_a_message(text):
+def test_a_text_that_is_not_a_traceback_is_a_message(text):
     failure = Failure.read(text)
     assert (failure.type, failure.message, failure.traceback) == (*PLAIN[text], "")
 
 
 @pytest.mark.parametrize("run_in", ["loop", "thread"])
-async def test_a_dead_letter_tells_its_error_and_when_it_failed(app, client, database, run_in):
+async def test_a_dead_letter_shows_its_error_and_when_it_failed(app, client, database, run_in):
     async def on_the_loop() -> None:
         raise CardDeclined("4242\nagain")
 
@@ -151,7 +151,7 @@ async def test_a_dead_letter_tells_its_error_and_when_it_failed(app, client, dat
     assert note in "".join(traceback.format_exception(failed.value))
 
 
-async def test_a_failed_job_tells_its_reason_and_when(app):
+async def test_a_failed_job_shows_its_reason_and_when_it_failed(app):
     @app.job
     async def work() -> None:
         raise Fail("ValueError: that is only what it looks like")

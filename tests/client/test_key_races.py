@@ -1,4 +1,4 @@
-"""Keys under contention: whoever commits when, one job stands for a key, and everybody is told which."""
+"""Keys under contention: in every order of commits, one job owns a key, and every caller gets its id."""
 
 from __future__ import annotations
 
@@ -73,11 +73,11 @@ def test_tasks_of_several_loops_make_one_job(dsn, database):
 def test_threads_make_one_job(dsn, database):
     apps, handles, start = [made(dsn) for _ in range(5)], [], threading.Barrier(MANY)
 
-    def hand_in(app):
+    def enqueue(app):
         start.wait()
         handles.append(app.keyed.enqueue_sync("a"))
 
-    in_threads([lambda app=app: hand_in(app) for app in apps for _ in range(MANY // 5)])
+    in_threads([lambda app=app: enqueue(app) for app in apps for _ in range(MANY // 5)])
     for app in apps:
         app._portal.close()
     assert len(handles) == MANY
@@ -147,7 +147,7 @@ async def test_a_key_that_became_free_is_taken_over_by_one_of_two(app, dsn, data
     assert database.sql("select job_id from tenure.keys") == [(second.id,)]
 
 
-async def test_a_job_that_is_being_finished_still_stands_for_its_key(app, database, other):
+async def test_a_job_that_is_being_finished_still_owns_its_key(app, database, other):
     first = await app.keyed.enqueue("a")
     claim = database.claim(database.worker(), kinds=["pay"])
     with other.connection.transaction():
@@ -216,7 +216,7 @@ async def test_a_key_whose_answer_was_lost_and_whose_job_is_finished_since_makes
     assert (await handle.status()).state == "completed"
 
 
-async def test_a_key_taken_over_while_the_answer_was_lost_stays_with_who_took_it(app, dsn, database, lost_once):
+async def test_a_key_taken_over_while_the_answer_was_lost_stays_with_its_new_owner(app, dsn, database, lost_once):
     taken: list[Handle] = []
 
     def take_over():
@@ -283,7 +283,7 @@ async def test_an_enqueue_that_waits_for_a_replay_meets_the_replayed_job(app, da
 
 
 def test_asking_again_gives_up_where_it_can_never_succeed(database):
-    """A unique index of somebody else's, or a snapshot that is too old, must not make the server spin."""
+    """A unique index that is not ours, or a snapshot that is too old, must not cause an endless loop in the server."""
     database.sql("create unique index others on tenure.jobs (kind) where kind = 'single'")
     first, second = (json.dumps([{"id": str(uuid4()), "kind": "single"}]) for _ in range(2))
     try:

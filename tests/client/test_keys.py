@@ -1,4 +1,4 @@
-"""Idempotency keys: while one job stands for a key, a second one is not made."""
+"""Idempotency keys: while one job owns a key, no second one is created."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ async def test_a_window_that_is_over_does_not_free_the_key_of_a_job_still_to_be_
     assert (await keyed.enqueue("a")).id != first.id
 
 
-async def test_a_key_for_ever_stands_for_ever_but_for_a_job_that_is_deleted(pay, database):
+async def test_a_key_kept_forever_is_only_freed_when_its_job_is_deleted(pay, database):
     keyed = pay.using(key="k", key_for="forever")
     first = await keyed.enqueue("a")
     assert finish(database, "pay") == 1
@@ -169,7 +169,7 @@ async def test_how_long_a_key_is_kept_is_decided_by_the_call_that_takes_it(pay, 
     assert (await pay.using(key="k", key_for="live").enqueue("a")).id == first.id
 
 
-async def test_a_key_stands_for_one_kind_only(app, pay, database):
+async def test_a_key_counts_for_one_kind_only(app, pay, database):
     @app.job
     async def refund(order: str, amount: int = 1) -> None: ...
 
@@ -239,7 +239,7 @@ def test_a_mistake_in_a_definition_is_reported_at_once(app, mistake):
 
 
 async def test_a_path_that_leads_nowhere_is_reported_as_a_mistake_of_the_call(app, database):
-    """Not as an error from deep inside: nothing was written, and the call can be mended."""
+    """Not as an error from deep inside: nothing was written, and the call can be fixed."""
 
     @app.job(key="order.payment.number")
     async def work(order: Order) -> None: ...
@@ -248,7 +248,7 @@ async def test_a_path_that_leads_nowhere_is_reported_as_a_mistake_of_the_call(ap
         await work.enqueue(Order(Payment(id=1), {}))
 
 
-async def test_those_who_listen_hear_of_new_jobs_only(app, pay):
+async def test_subscribers_receive_events_of_new_jobs_only(app, pay):
     heard = []
     app.on(JobEnqueued)(heard.append)
     first = await pay.using(key="k").enqueue("a")
@@ -258,7 +258,7 @@ async def test_those_who_listen_hear_of_new_jobs_only(app, pay):
     assert len(heard) == 2
 
 
-async def test_the_whole_input_can_be_the_key_however_it_was_given(app, database):
+async def test_the_whole_input_can_be_the_key_in_every_way_of_passing_it(app, database):
     @app.job(key=True)
     async def charge(order: str, amount: int = 1, tags: dict[str, int] | None = None) -> None: ...
 
@@ -282,7 +282,7 @@ async def test_the_whole_input_can_be_the_key_of_a_single_call(app, pay, databas
     assert (await app.enqueue("elsewhere", {"a": [1], "b": 1}, key=True)).id == unknown.id
 
 
-async def test_a_default_that_is_no_value_of_its_type_does_not_spoil_the_key_of_the_input(app):
+async def test_a_default_that_is_not_a_value_of_its_type_does_not_break_the_key_of_the_input(app):
     missing: Any = object()
 
     @app.job(key=True)
@@ -293,7 +293,7 @@ async def test_a_default_that_is_no_value_of_its_type_does_not_spoil_the_key_of_
     assert not (await work.enqueue(1)).existed
 
 
-async def test_a_key_is_kept_forever_unless_the_caller_says_otherwise(app, database):
+async def test_a_key_is_kept_forever_by_default(app, database):
     @app.job(key="order")
     async def charge(order: str) -> None: ...
 
@@ -305,7 +305,7 @@ async def test_a_key_is_kept_forever_unless_the_caller_says_otherwise(app, datab
     assert database.sql("select scope from tenure.keys order by kind") == [("forever",), ("forever",)]
 
 
-def set_aside(database, kind="pay"):
+def dead_letter(database, kind="pay"):
     claim = database.claim(database.worker(), kinds=[kind])
     database.run(jobs.move(claim.outcomes(state="dead_letter", error="no")))
     return len(claim.ids)
@@ -314,7 +314,7 @@ def set_aside(database, kind="pay"):
 async def test_a_dead_letter_does_not_hold_a_key_that_is_for_live_jobs(pay, database):
     keyed = pay.using(key="k", key_for="live")
     first = await keyed.enqueue("a")
-    assert set_aside(database) == 1
+    assert dead_letter(database) == 1
     second = await keyed.enqueue("b")
     assert (second.existed, second.id == first.id) == (False, False)
     assert (await keyed.enqueue("b")).id == second.id
@@ -324,7 +324,7 @@ async def test_a_dead_letter_holds_a_key_that_is_forever_or_whose_window_is_not_
     for key, key_for in (("k1", "forever"), ("k2", "1h")):
         keyed = pay.using(key=key, key_for=key_for)
         first = await keyed.enqueue("a")
-        assert set_aside(database) == 1
+        assert dead_letter(database) == 1
         assert (await keyed.enqueue("a")).id == first.id
         assert (await first.retry()).id == first.id
         assert finish(database, "pay") == 1
@@ -334,7 +334,7 @@ async def test_a_dead_letter_holds_a_key_that_is_forever_or_whose_window_is_not_
 async def test_a_dead_letter_whose_key_another_job_has_cannot_be_replayed_while_that_one_is_live(app, pay, database):
     keyed, client = pay.using(key="k", key_for="live"), app.client()
     first = await keyed.enqueue("a")
-    assert set_aside(database) == 1
+    assert dead_letter(database) == 1
     second = await keyed.enqueue("b")
     other = await pay.using(key="other", key_for="live").enqueue("c")
     change_state(database.sql, "dead_letter", other.id)
@@ -361,7 +361,7 @@ async def test_of_two_dead_letters_with_one_key_only_the_older_is_replayed(app, 
     dead = []
     for order in ("a", "b"):
         dead.append(await keyed.enqueue(order))
-        assert set_aside(database) == 1
+        assert dead_letter(database) == 1
     assert await app.client().replay_all(kind="pay") == 1
     states = dict(database.sql("select id, state from tenure.jobs"))
     assert sorted(states.values()) == ["dead_letter", "pending"]
@@ -371,7 +371,7 @@ async def test_of_two_dead_letters_with_one_key_only_the_older_is_replayed(app, 
 async def test_a_key_whose_row_was_cleaned_away_is_taken_again_by_a_replay(pay, database):
     keyed = pay.using(key="k", key_for="live")
     first = await keyed.enqueue("a")
-    assert set_aside(database) == 1
+    assert dead_letter(database) == 1
     database.sql("delete from tenure.keys")
     await first.retry()
     assert (await keyed.enqueue("a")).id == first.id

@@ -45,7 +45,7 @@ def test_loops_that_are_gone_are_forgotten_with_their_connections(dsn, database)
     asyncio.run(until(lambda: database.sql(names)[0][0] <= 3, within=3))
 
 
-def test_sync_code_hands_in_from_any_thread(dsn, database):
+def test_sync_code_enqueues_from_any_thread(dsn, database):
     app = Tenure(dsn)
 
     @app.job
@@ -67,7 +67,7 @@ def test_sync_code_hands_in_from_any_thread(dsn, database):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_a_forked_process_hands_in_on_connections_of_its_own(dsn, database):
+def test_a_forked_process_enqueues_on_connections_of_its_own(dsn, database):
     app = Tenure(dsn)
 
     @app.job

@@ -1,4 +1,4 @@
-"""Leases of users' own: one holder at a time, whoever dies, and each holder knows when it is not one any more."""
+"""Leases of users: one holder at a time, even if processes die, and each holder learns when it has lost the lease."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ async def test_a_wait_has_an_end(app, other):
                 pass
 
 
-async def test_who_waits_gets_it_as_soon_as_it_is_released(app, other, monkeypatch):
+async def test_a_waiter_gets_it_as_soon_as_it_is_released(app, other, monkeypatch):
     """By a notification: its polls are an hour apart."""
     monkeypatch.setattr(module, "LONGEST_LOOK", 3600.0)
     first = app.lease("import", duration="1h")
@@ -140,7 +140,7 @@ async def test_a_holder_that_lost_it_knows(app, database):
 
 
 async def test_a_holder_that_cannot_renew_it_knows_before_another_can_have_it(app, database, monkeypatch):
-    """Nobody told it: its own clock did."""
+    """No statement reports it: the holder compares its own clock."""
     async with app.lease("import", duration="1h") as lease:
         clock, ahead = module.boottime, 0.0
         monkeypatch.setattr(module, "boottime", lambda: clock() + ahead)

@@ -1,4 +1,4 @@
-"""From rows to a life: pure."""
+"""How rows become a report, without a database."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_job_that_waits_for_its_next_attempt_says_when_it_is_due():
 def test_the_attempt_that_made_a_dead_letter_is_followed_by_that(what):
     told = report(status("dead_letter", fence=1, started_at=at(1)), ended(1, 1, 2, what))
     assert timeline(told)[-2:] == [(2, what), (2, "dead_letter")]
-    assert seconds(told.totals.waited) == 1  # nobody waits for a dead letter
+    assert seconds(told.totals.waited) == 1  # the time as a dead letter does not count
 
 
 def test_a_replayed_dead_letter_waits_from_its_replay():
@@ -159,7 +159,7 @@ def test_canceled_while_it_ran():
         assert [attempt.outcome for attempt in told.attempts] == ["canceled"]
 
 
-def test_a_cancel_that_took_a_while_is_reported_apart_from_the_end():
+def test_a_slow_cancel_is_reported_apart_from_the_end():
     told = report(
         status("canceled", fence=1, worker_id=WORKER, started_at=at(1), finished_at=at(9)),
         Noted(at=at(5), what="canceled", by="ada"),
@@ -230,7 +230,7 @@ def test_a_clock_read_in_another_order_makes_no_negative_span():
     assert (told.attempts[0].waited, told.attempts[0].ran, told.totals.lived) == (timedelta(), timedelta(), timedelta())
 
 
-def test_incidents_of_a_name_that_nobody_knows_yet_are_shown_as_they_are():
+def test_incidents_of_an_unknown_name_are_shown_as_they_are():
     told = report(
         status("pending", fence=1, started_at=at(1)), ended(1, 1, 2, "moved_away"), Noted(at=at(3), what="looked_at", by="ada")
     )

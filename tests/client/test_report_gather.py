@@ -229,7 +229,7 @@ async def test_log_lines_of_any_shape_are_reported(database, told, odd):
     json.dumps(report.to_json(), allow_nan=False)
 
 
-async def test_a_progress_that_is_no_number_is_none(database, told):
+async def test_a_progress_that_is_not_a_number_is_none(database, told):
     [job_id] = database.enqueue({})
     database.sql("insert into tenure.progress (job_id, fence, percent) values (%s, 1, 'NaN')", job_id)
     assert (await told(job_id)).progress is None

@@ -78,7 +78,7 @@ def test_a_whole_life():
     assert page.tags <= KNOWN
 
 
-def test_who_the_caller_was_stays_in_the_store():
+def test_the_caller_is_not_shown_in_the_report():
     told = twice_failed()
     assert "secret-user" not in told.to_html() + told.to_text()
 
@@ -145,12 +145,12 @@ def test_what_is_not_there_has_no_heading():
     assert re.findall(r"<h2>(.*?)</h2>", text) == ["Timeline", "Details"]
 
 
-def test_an_error_that_no_attempt_tells_any_more_is_shown():
+def test_an_error_that_belongs_to_no_kept_attempt_is_shown():
     text = report(status("dead_letter", attempt=3, fence=3, started_at=at(5), error=TRACEBACK)).to_html()
     assert "<h2>Error</h2>" in text
     assert "Nothing is stored about 2 runs." in text
 
 
-def test_markup_escapes_whatever_is_not_markup():
+def test_markup_escapes_everything_that_is_not_markup():
     assert tag("p", "<b>", Markup("<i></i>"), title='"<', class_="a") == '<p title="&quot;&lt;" class="a">&lt;b&gt;<i></i></p>'
     assert join("a<", tag("b", "c")) == "a&lt;<b>c</b>"

@@ -154,7 +154,7 @@ async def test_of_several_errors_at_once_the_group_is_reported(app):
 
 
 @pytest.mark.parametrize("reason", ["no such user", "card: declined", "declined"])
-async def test_a_reason_that_the_handler_gave_is_no_error_of_a_type(app, reason):
+async def test_a_reason_that_the_handler_gave_has_no_error_type(app, reason):
     @app.job
     async def work() -> None:
         raise Fail(reason)
@@ -191,7 +191,7 @@ async def test_a_canceled_job_is_reported_with_its_reason(app, database):
     assert "changed my mind" in canceled.value.reason
 
 
-async def test_time_that_is_up_is_reported_and_the_job_goes_on(app):
+async def test_a_timeout_of_the_wait_is_reported_and_the_job_continues(app):
     go_on = asyncio.Event()
 
     @app.job
@@ -260,7 +260,7 @@ async def test_a_handle_of_a_kind_that_this_app_does_not_know_gives_none_where_t
     assert await Handle(UUID(job), "strange", app._runtime).result(timeout=10) is None
 
 
-async def test_a_job_that_was_set_aside_because_its_processes_died_has_no_type_of_error(app, database):
+async def test_a_job_that_was_dead_lettered_because_its_processes_died_has_no_error_type(app, database):
     [job] = database.enqueue({"kind": "strange"})
     claim = database.claim(database.worker(), kinds=["strange"])
     error = "quarantined: its process died 3 times while running it, the last time: signal SIGKILL"

@@ -13,7 +13,7 @@ from tenure.client.job import Job
 from tenure.model.errors import StoreUnavailable
 from tenure.model.schedules import schedule
 from tenure.store import schedules as store
-from tests.client.eavesdropping import heard
+from tests.client.listening import notified
 from tests.waiting import until
 
 
@@ -37,7 +37,7 @@ async def test_a_new_schedule_has_the_defaults_of_its_job_and_the_leader_is_noti
     made = await schedules.create(
         "daily", report, "0 9 * * 1-5", timezone="Europe/Berlin", input={"to": "ann"}, jitter="5m", overlap="queue", by="ada"
     )
-    assert await heard(other, 1) == {"schedules"}
+    assert await notified(other, 1) == {"schedules"}
     assert (made.name, made.kind, made.queue, made.priority, made.max_attempts) == ("daily", "report", "mail", 75, 5)
     assert (made.owner, made.changed_by, made.overlap, made.catch_up) == (None, "ada", "queue", "one")
     assert made.words == "at 09:00 on Monday through Friday, Europe/Berlin"
@@ -132,7 +132,7 @@ async def test_one_that_begins_paused(schedules, report):
     assert (made.paused, made.paused_by, made.next_at) == (True, "ada", None)
 
 
-async def test_run_now_hands_in_a_job_of_it_and_writes_down_who_asked(schedules, report, database):
+async def test_run_now_enqueues_a_job_of_it_and_records_the_actor(schedules, report, database):
     await schedules.create("s", report, every="1h", input={"to": "ann"})
     await schedules.pause("s")
     first = await schedules.run_now("s", by="ada")
@@ -156,7 +156,7 @@ async def test_run_now_hands_in_a_job_of_it_and_writes_down_who_asked(schedules,
     assert database.sql("select count(*) from tenure.jobs") == [(2,)]
 
 
-async def test_a_run_whose_answer_was_lost_is_not_handed_in_twice(schedules, report, database, monkeypatch):
+async def test_a_run_whose_answer_was_lost_is_not_enqueued_twice(schedules, report, database, monkeypatch):
     await schedules.create("s", report, every="1h", input={"to": "ann"})
     session = schedules._runtime.session()
     fetch, calls = session.fetch, []

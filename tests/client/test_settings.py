@@ -1,4 +1,4 @@
-"""Where settings come from, and how faults in them are told."""
+"""Where settings come from, and how mistakes in them are reported."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_without_a_database_every_way_out_is_named(tmp_path):
 
 def test_nothing_is_read_before_it_is_needed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / FILE).write_text("this is no toml")
+    (tmp_path / FILE).write_text("this is not toml")
     app = Tenure()
     with pytest.raises(ConfigError, match=r"tenure\.toml"):
         _ = app.settings
@@ -178,7 +178,7 @@ def test_a_file_can_be_named_by_the_call_or_the_environment(tmp_path):
     assert Tenure(config=tmp_path / "other.toml").settings.schema == "other"
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    assert load(elsewhere, environ).workers.health_file == str(tmp_path / "beat"), "relative to the file that says so"
+    assert load(elsewhere, environ).workers.health_file == str(tmp_path / "beat"), "relative to the file that sets it"
 
 
 def test_a_named_file_that_does_not_exist_is_an_error(tmp_path):

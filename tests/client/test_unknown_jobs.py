@@ -1,4 +1,4 @@
-"""A job that does not exist is told as such, whatever is asked of it; one that is over is not."""
+"""Every call on a job that does not exist reports that; a finished job is not an error."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def test_an_id_that_is_none_is_not_found_either(client, asked):
     assert missing.value.job_id == "17"
 
 
-async def test_a_job_that_is_over_is_not_canceled_and_that_is_no_mistake(client, database):
+async def test_canceling_a_finished_job_does_nothing_and_is_not_an_error(client, database):
     database.enqueue({})
     claim = database.claim(database.worker())
     database.run(jobs.finish(claim.finished()))

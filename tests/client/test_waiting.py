@@ -1,4 +1,4 @@
-"""How those who wait learn that there is news: by a word where words can be heard, by looking again where not."""
+"""How waiting clients learn of changes: by a notification, or by polling where notifications are not delivered."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ async def app(app):
 
 
 @pytest.fixture
-def never_looks_again(monkeypatch):
-    """Who waits hears of it, or waits for ever."""
+def never_polls(monkeypatch):
+    """A waiting client is notified, or waits for ever."""
     monkeypatch.setattr(waiting, "FIRST_LOOK", 3600.0)
     monkeypatch.setattr(waiting, "LONGEST_LOOK", 3600.0)
 
 
 @pytest.fixture
-def deaf(monkeypatch):
-    """Who waits is: LISTEN is accepted, and nothing is delivered, as by a pooler in transaction mode."""
+def without_notifications(monkeypatch):
+    """LISTEN is accepted, and nothing is delivered, as by a pooler in transaction mode."""
 
-    class Deaf(Listener):
+    class SilentListener(Listener):
         def _take(self, payload: str) -> None: ...
 
         def _on_missed(self) -> None: ...
 
-    monkeypatch.setattr(wakeups, "Listener", Deaf)
+    monkeypatch.setattr(wakeups, "Listener", SilentListener)
 
 
 def define(app, dsn, go_on):
@@ -102,7 +102,7 @@ def listening(database):
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_who_waits_is_woken_by_the_worker(app, dsn, database, never_looks_again, way):
+async def test_a_waiting_client_is_woken_by_the_worker(app, dsn, database, never_polls, way):
     go_on = asyncio.Event()
     job = define(app, dsn, go_on)[way]
     async with serving(app):
@@ -113,7 +113,7 @@ async def test_who_waits_is_woken_by_the_worker(app, dsn, database, never_looks_
 
 
 @pytest.mark.parametrize("decision", ["cancel", "delete"])
-async def test_who_waits_is_woken_by_a_decision(app, dsn, database, never_looks_again, decision):
+async def test_a_waiting_client_is_woken_by_a_decision(app, dsn, database, never_polls, decision):
     handle = await define(app, dsn, asyncio.Event())["in_loop"].using(delay="1h").enqueue()
     waits = asyncio.create_task(handle.result())
     await until(lambda: (database.sql("select count(*) from tenure.watches"), listening(database)), is_=([(1,)], 1))
@@ -124,7 +124,7 @@ async def test_who_waits_is_woken_by_a_decision(app, dsn, database, never_looks_
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_who_cannot_hear_looks_again(app, dsn, database, deaf, way):
+async def test_a_client_without_notifications_polls(app, dsn, database, without_notifications, way):
     go_on = asyncio.Event()
     job = define(app, dsn, go_on)[way]
     async with serving(app):
@@ -150,7 +150,7 @@ async def test_looks_become_fewer_with_time_and_are_never_later_than_wanted(monk
     assert growing == sorted(growing)
 
 
-async def test_a_line_that_breaks_while_somebody_waits_is_mended_and_nothing_is_missed(app, dsn, database, never_looks_again):
+async def test_a_listener_that_breaks_while_a_client_waits_reconnects_and_nothing_is_missed(app, dsn, database, never_polls):
     go_on = asyncio.Event()
     job = define(app, dsn, go_on)["in_loop"]
     async with serving(app):
@@ -162,7 +162,7 @@ async def test_a_line_that_breaks_while_somebody_waits_is_mended_and_nothing_is_
         assert await results == "all done"
 
 
-async def test_all_who_wait_in_one_loop_share_one_line_and_leave_nothing_behind(app, dsn, database, never_looks_again):
+async def test_all_waits_in_one_loop_share_one_listener_and_leave_nothing_behind(app, dsn, database, never_polls):
     go_on = asyncio.Event()
     job = define(app, dsn, go_on)["in_loop"]
     async with serving(app):
@@ -177,7 +177,7 @@ async def test_all_who_wait_in_one_loop_share_one_line_and_leave_nothing_behind(
     assert given_up.cancelled()
 
 
-async def test_a_watch_tells_states_and_progress_in_order_and_ends_with_the_job(app, database, never_looks_again):
+async def test_a_watch_yields_states_and_progress_in_order_and_ends_with_the_job(app, database, never_polls):
     steps = [asyncio.Event() for _ in range(3)]
 
     @app.job(retry=AT_ONCE)

@@ -1,4 +1,4 @@
-"""What stands in deploy/ as far as it can be checked without an engine: see deploy/README.md for what this leaves out."""
+"""The files of deploy/, as far as they can be checked without an engine: see deploy/README.md for what this leaves out."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_pods_are_probed_by_the_files_that_the_worker_keeps_on_a_volume_that_is_
 
 
 @pytest.mark.parametrize("name", probes())
-def test_a_probe_tells_a_fresh_file_from_an_old_and_a_missing_one_without_starting_python(name, tmp_path):
+def test_a_probe_distinguishes_fresh_old_and_missing_files_without_starting_python(name, tmp_path):
     file = tmp_path / "health"
     command = [re.sub(r"/run/tenure/\S+", str(file), word) for word in probes()[name]]
     assert not any("python" in word or "tenure health" in word for word in probes()[name])
@@ -267,7 +267,7 @@ def test_systemd_finds_no_fault_with_the_units(file, tmp_path):
     assert (ran.returncode, [line for line in ran.stderr.splitlines() if name in line]) == (0, []), ran.stderr
 
 
-def test_what_the_page_shows_of_the_unit_stands_in_it():
+def test_what_the_page_shows_of_the_unit_is_in_the_unit():
     page = (ROOT / "docs" / "operations" / "deploy.md").read_text()
     shown = re.search(r"^```\n(\[Service\]\n.*?)^```$", page, re.MULTILINE | re.DOTALL)[1].splitlines()
     assert set(shown) <= set((DEPLOY / "systemd" / "tenure.service").read_text().splitlines())

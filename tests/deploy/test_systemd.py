@@ -57,7 +57,7 @@ class Manager:
         except OSError as error:
             pytest.skip(f"no control groups can be made here: {error}")
         if not self._groups:
-            pytest.skip("there are no control groups here")
+            pytest.skip("needs control groups")
         self.units = folder / "config" / "systemd" / "user"
         self.units.mkdir(parents=True)
         (folder / "run").mkdir(mode=0o700)

@@ -25,7 +25,7 @@ class Block(NamedTuple):
 
     @property
     def file(self) -> str:
-        """Every program names the file it stands in, so that another can import it."""
+        """Every program names its file, so that another can import it."""
         named = _NAME.match(self.text)
         assert named, f"{self.page}: a program does not begin with its name, as in `# jobs.py`:\n{self.text}"
         return named[1]

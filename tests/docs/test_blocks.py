@@ -29,7 +29,7 @@ FRAMEWORKS = {"django", "fastapi", "flask", "httpx2", "pytest-asyncio", "sqlalch
 EXTRAS = set(tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"])
 
 COMES_TO = {"README.md": {"completed": 1}}
-"""Where a page hands in more jobs than it waits for: what becomes of them."""
+"""For pages that enqueue more jobs than they wait for: the outcome of these jobs."""
 
 
 def test_there_are_blocks_to_check_and_no_unknown_language():
@@ -74,7 +74,7 @@ def understand(command: click.Command, words: list[str]) -> None:
     while isinstance(command, click.Group) and not (command.invoke_without_command and words[0].startswith("-")):
         name, *words = words
         found = command.get_command(click.Context(command), name)
-        assert found is not None, f"there is no command {name!r}"
+        assert found is not None, f"command {name!r} not found"
         command = found
     command.make_context(command.name, words)
 

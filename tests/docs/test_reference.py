@@ -28,12 +28,12 @@ TEXT = (ROOT / "docs" / "reference.md").read_text("utf-8")
 
 def section(title: str) -> str:
     found = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", TEXT, re.MULTILINE | re.DOTALL)
-    assert found is not None, f"there is no section {title!r}"
+    assert found is not None, f"section {title!r} not found"
     return found[1]
 
 
 def tables(title: str) -> list[dict[str, str]]:
-    """By name, what stands in the last column; names are all that the first column has in code style."""
+    """By name, the text of the last column; names are all that the first column has in code style."""
     found = []
     for table in re.findall(r"(?:^\|.*\n)+", section(title), re.MULTILINE):
         rows = [row.strip("|\n").split(" | ") for row in table.splitlines()[2:]]
@@ -50,8 +50,8 @@ def public(type_: type) -> set[str]:
     return {name for name in dir(type_) if not name.startswith("_")}
 
 
-def with_twins(listed: set[str], *without: str) -> set[str]:
-    """Methods that can be awaited have a twin."""
+def with_sync_versions(listed: set[str], *without: str) -> set[str]:
+    """Methods that can be awaited have a sync version."""
     return listed | {f"{name}_sync" for name in listed if name not in without}
 
 
@@ -83,7 +83,7 @@ def test_every_reason_for_an_abort_is_reported():
 
 
 def test_what_a_handle_can_do():
-    assert with_twins(names("`Handle`"), "id", "kind", "enqueued_at", "existed", "same_input") == public(Handle)
+    assert with_sync_versions(names("`Handle`"), "id", "kind", "enqueued_at", "existed", "same_input") == public(Handle)
 
 
 def test_the_fields_of_a_status():
@@ -91,7 +91,7 @@ def test_the_fields_of_a_status():
 
 
 def test_what_a_client_can_do():
-    assert with_twins(names("`Client`"), "handle") == public(Client)
+    assert with_sync_versions(names("`Client`"), "handle") == public(Client)
 
 
 def test_the_filters_of_a_client():
@@ -165,6 +165,6 @@ def test_the_keys_that_sql_takes():
 
 
 @pytest.mark.parametrize("name", ["TENURE_LOG", "TENURE_LOG_FORMAT", "TENURE_PG_BIN"])
-def test_the_variables_that_are_no_settings_are_read_somewhere(name):
+def test_the_variables_that_are_not_settings_are_read_somewhere(name):
     source = ROOT / "src" / "tenure"
     assert any(f'"{name}"' in file.read_text("utf-8") for file in source.rglob("*.py"))

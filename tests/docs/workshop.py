@@ -66,7 +66,7 @@ class Workshop:
                         shown = after.text if after is not None and after.language == "text" else ""
                         assert fits(printed, shown), f"{self._page}, {block.file} printed\n{printed}\nand not\n{shown}"
             for block in blocks_of(self._page, "json"):
-                assert any(fits_json(line, json.loads(block.text)) for line in self._log()), f"nobody logged {block.text}"
+                assert any(fits_json(line, json.loads(block.text)) for line in self._log()), f"no log line matches {block.text}"
             yield
 
     def _write(self, block: Block) -> None:
@@ -76,11 +76,11 @@ class Workshop:
         if "/" in block.file:
             return
         if self._app.startswith("tenure."):
-            self._start_anew(unless_running=True)
+            self._restart_worker(unless_running=True)
         elif f"{file.stem}:app" == self._app:
-            self._start_anew()
+            self._restart_worker()
 
-    def _start_anew(self, *, unless_running: bool = False) -> None:
+    def _restart_worker(self, *, unless_running: bool = False) -> None:
         """As `tenure dev` does when the code changes."""
         if self._worker is not None and unless_running:
             return
@@ -112,7 +112,7 @@ class Workshop:
 
 
 def exported(page: str) -> Iterator[tuple[str, str]]:
-    """What a page tells its reader to set, but for the database."""
+    """The variables that a page asks its reader to set, except for the database."""
     for block in blocks_of(page, "sh"):
         for name, value in re.findall(r"^export (TENURE_\w+)=(\S+)$", block.text, re.MULTILINE):
             if name != "TENURE_DSN":
@@ -120,7 +120,7 @@ def exported(page: str) -> Iterator[tuple[str, str]]:
 
 
 def fits(printed: str, shown: str) -> bool:
-    """`...` stands for whatever comes there; on a line of its own, for any lines."""
+    """`...` matches any text; on a line of its own, any lines."""
     return re.fullmatch("".join(map(_pattern, shown.splitlines(keepends=True))), printed) is not None
 
 

@@ -87,7 +87,7 @@ def test_binaries_out_of_reach_are_copied_once_and_safely(closed, workshop, home
         assert (path.lstat().st_uid, path.lstat().st_mode & 0o022) == (0, 0)
 
 
-def test_a_cache_that_somebody_else_could_fill_is_not_trusted(workshop):
+def test_a_cache_that_another_account_could_fill_is_not_trusted(workshop):
     (workshop / "planted").mkdir()
     os.chown(workshop / "planted", 65534, 65534)
     (workshop / "link").symlink_to("/usr")

@@ -69,7 +69,7 @@ def test_each_object_in_one_process_counts(home):
     assert not second.running
 
 
-def test_who_forgets_to_stop_lets_go_at_exit(home):
+def test_a_process_that_does_not_stop_the_server_releases_it_at_exit(home):
     forgetful = "import sys\nfrom pathlib import Path\nfrom tenure.embedded import EmbeddedServer\n"
     forgetful += "EmbeddedServer(Path(sys.argv[1])).start()"
     environment = {**os.environ, "PYTHONPATH": SEARCH_PATH}

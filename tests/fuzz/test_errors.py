@@ -1,4 +1,4 @@
-"""Whatever a handler raises, its job reaches a state that the table of moves knows, and its worker goes on."""
+"""After any error of a handler, its job reaches a state that the table of moves allows, and its worker continues."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ EXCEPTIONS = st.one_of(
 
 
 @pytest.mark.parametrize("run_in", ["loop", "thread"])
-def test_whatever_is_raised_the_job_reaches_a_known_state(fuzz_worker, sql, logged, run_in):
+def test_after_any_error_the_job_reaches_a_known_state(fuzz_worker, sql, logged, run_in):
     raised: list[BaseException] = []
     ends: Counter[str] = Counter()
 

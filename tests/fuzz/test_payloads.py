@@ -1,4 +1,4 @@
-"""What goes in comes out, or is refused where it is handed in, with a word that says why. Nothing is ever stuck."""
+"""A payload is read back unchanged, or the enqueue is refused with the reason. No job is ever stuck."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def same(before: Any, after: Any) -> bool:
     return type(before) is type(after) and before == after
 
 
-def test_payloads_come_back_as_they_were_or_are_refused_at_once(fuzz_worker):
+def test_payloads_are_read_back_unchanged_or_refused_at_once(fuzz_worker):
     taken, refused = [], []
 
     @fuzz_worker.app.job
@@ -85,7 +85,7 @@ def test_one_bad_payload_among_many_refuses_all_of_them_and_nothing_is_half_done
     fuzz()
 
 
-def test_results_come_back_as_they_were_or_fail_the_job_with_the_reason(fuzz_worker):
+def test_results_are_read_back_unchanged_or_fail_the_job_with_the_reason(fuzz_worker):
     ends = set()
     values: list[Any] = []
 
@@ -116,7 +116,7 @@ def test_results_come_back_as_they_were_or_fail_the_job_with_the_reason(fuzz_wor
 
 
 def test_keys_are_kept_apart_or_refused(fuzz_worker):
-    """Two keys are one only if they are equal, whatever Unicode they hold."""
+    """Two keys are the same only if they are equal, also with any Unicode."""
     stands: dict[str, object] = {}
 
     @fuzz_worker.app.job

@@ -1,4 +1,4 @@
-"""Whatever people put into a job: most of it is JSON, some of it only looks like it."""
+"""Values that users put into a job: most of them are JSON, some only look like it."""
 
 from __future__ import annotations
 
@@ -52,6 +52,6 @@ LARGE = st.builds(
     st.sampled_from([1_000, 70_000, 400_000, 1_100_000]),
 )
 DEEP = st.builds(nested, st.sampled_from([10, 60, 64, 65, 100, 900]))
-# Left out: what pydantic has a JSON form for, as bytes, sets, complex numbers, and keys that are no text.
+# Left out: what pydantic has a JSON form for, as bytes, sets, complex numbers, and keys that are not text.
 NOT_JSON = st.sampled_from([object(), lambda: None, float("nan"), [float("inf")], {"a": object()}])
 VALUES = JSON | LARGE | DEEP | NOT_JSON

@@ -155,7 +155,7 @@ async def test_allow_asks_for_no_earlier_job(leader, database):
     assert [planned for planned, _ in jobs(database)] == [60, 120, 180]
 
 
-async def test_queue_hands_in_one_after_the_other_in_order_and_loses_none(leader, database):
+async def test_overlap_queue_enqueues_one_after_the_other_in_order_and_loses_none(leader, database):
     plan(database, overlap="queue")
     for seconds in (60, 120, 180):
         await leader.look(seconds)
@@ -209,7 +209,7 @@ async def test_a_paused_schedule_keeps_its_line_and_a_deleted_one_loses_it(leade
     assert ticks(database, "deleted")[-1] == (120, "skipped", 1)
 
 
-# Times for which there was no leader
+# Planned times that passed without a leader
 
 
 @pytest.mark.parametrize(
@@ -439,7 +439,7 @@ async def in_order(database_target: DatabaseTarget, database: Database, now: flo
     await link.close()
 
 
-async def test_two_who_lead_at_the_same_time_record_nothing_twice(database_target, database):
+async def test_two_leaders_at_the_same_time_record_nothing_twice(database_target, database):
     """As if the lease did not exist: the schedule's version alone makes it once."""
     plan(database, every="1s", overlap="allow", catch_up="all")
     term = database.term("cron")
@@ -495,7 +495,7 @@ async def test_a_stale_leader_releases_and_cleans_nothing(leader, database):
 # In a leader that lives
 
 
-async def test_a_leader_that_hears_of_a_new_schedule_plans_it_at_once(database_target, database):
+async def test_a_leader_that_is_notified_of_a_new_schedule_plans_it_at_once(database_target, database):
     leader = Leader(database_target)
     leader.start()
     await until(lambda: "cron" in leader.duties_held)
@@ -588,7 +588,7 @@ def test_a_level_of_schedule_records_that_does_not_exist_is_refused(setting):
         _ = Tenure("postgresql://", **{setting: "loud"}).settings
 
 
-async def test_what_became_of_each_time_is_an_event_where_somebody_listens(leader, database):
+async def test_the_outcome_of_each_planned_time_is_an_event_for_subscribers(leader, database):
     seen: list[ScheduleTicked] = []
     events = Events()
     events.subscribe((ScheduleTicked,), seen.append)

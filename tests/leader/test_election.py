@@ -228,7 +228,7 @@ async def test_a_shared_duty_that_was_not_renewed_in_time_is_not_a_warning(leade
 # Handing over
 
 
-async def test_who_leaves_is_followed_at_once_by_whoever_hears_of_it(leaders, database_target, database):
+async def test_a_leader_that_leaves_is_followed_at_once_by_a_notified_candidate(leaders, database_target, database):
     listening: list[Leader] = []
     received: list[Wakeup] = []
     wakeups = Wakeups(
@@ -249,7 +249,7 @@ async def test_who_leaves_is_followed_at_once_by_whoever_hears_of_it(leaders, da
     assert {term for (term,) in database.sql("select term from tenure.leases")} == {2}
 
 
-async def test_a_duty_goes_round_when_there_is_somebody_else(leaders, database_target, database):
+async def test_a_duty_rotates_when_there_is_another_candidate(leaders, database_target, database):
     listening: list[Leader] = []
     wakeups = Wakeups(database_target, lambda wakeup: [leader.on_wakeup(wakeup) for leader in listening])
     wakeups.start()
@@ -266,7 +266,7 @@ async def test_a_duty_goes_round_when_there_is_somebody_else(leaders, database_t
         await wakeups.stop()
 
 
-async def test_who_is_alone_keeps_its_duties(leaders, database):
+async def test_a_leader_without_other_candidates_keeps_its_duties(leaders, database):
     leader = leaders(duties=[Counting()], settings={"rotate": 0.2})
     database.worker(supervisor=leader.holder)
     await until(lambda: database.sql("select (metadata ->> 'runs')::int > 100 from tenure.leases"), is_=[(True,)])

@@ -43,7 +43,7 @@ def full(small_server: str) -> Iterator[Database]:
     """A session listens and stays in a transaction, so nothing leaves the queue; then it is filled."""
     asyncio.run(migrate(DatabaseTarget.at(small_server)))
     with Database(small_server) as database, psycopg.connect(small_server) as sleeper:
-        sleeper.execute("listen whatever")
+        sleeper.execute("listen anything")
         sleeper.commit()
         sleeper.execute("select 1")
         with pytest.raises(psycopg.errors.ProgramLimitExceeded):

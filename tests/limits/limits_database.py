@@ -16,8 +16,8 @@ from tenure.store.jobs import FinishedRuns
 from tenure.store.query import Query, array_literal
 from tests.store.database import COLUMNS, Database, finished
 
-# In the claiming (or settling) transaction, when it has written: all others that write are over, or have not come so far.
-# So what it counts, in a snapshot that is younger than the lock, is what everybody would see if it committed now.
+# In the claiming (or settling) transaction, when it has written: all others that write have ended, or have not written yet.
+# So what it counts, in a snapshot that is younger than the lock, is what every session would see if it committed now.
 OBSERVER = """
     create schema if not exists observer;
     create table observer.seen (look bigint not null, kind text, queue text, tenant text, jobs int);

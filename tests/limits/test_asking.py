@@ -26,7 +26,7 @@ def work(app):
     return work
 
 
-async def test_explain_tells_what_is_full(app, work, database):
+async def test_explain_reports_which_limit_is_full(app, work, database):
     database.limit("kind:work", concurrency=2, concurrency_per_key=1, key="tenant_id")
     worker = database.worker()
     handles = [await work.enqueue(tenant) for tenant in "aab"]
@@ -40,7 +40,7 @@ async def test_explain_tells_what_is_full(app, work, database):
     assert (await handles[1].status()).limit_group == "kind:work/tenant_id=a"
 
 
-async def test_explain_tells_of_a_limit_that_is_removed(app, work, database):
+async def test_explain_reports_a_limit_that_is_removed(app, work, database):
     database.limit("kind:work", concurrency=2)
     database.worker()
     handle = await work.enqueue("a")
@@ -48,7 +48,7 @@ async def test_explain_tells_of_a_limit_that_is_removed(app, work, database):
     assert "limit_removed" in dict(codes(await handle.explain()))
 
 
-async def test_explain_tells_when_the_next_may_start(app, work, database):
+async def test_explain_reports_when_the_next_may_start(app, work, database):
     database.limit("kind:work", rate=[1, 60])
     first, second = await work.enqueue("a"), await work.enqueue("a")
     database.take(database.worker(), limit=1)

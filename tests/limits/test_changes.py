@@ -34,7 +34,7 @@ def test_jobs_from_before_the_limit_are_adopted_some_at_a_time(database):
 
 def test_in_a_limited_queue_every_kind_is_adopted(database):
     database.many(1)
-    database.many(1, kind="nobody knows")
+    database.many(1, kind="unregistered")
     database.limit("queue:default", concurrency=1)
     assert adopt(database, kinds=(), queues=["default"]) == 2
     assert database.limit_groups() == {"queue:default": 2}
@@ -52,7 +52,7 @@ def test_what_runs_already_counts_under_a_new_limit(database):
     assert database.run(limits.adopt_held(worker)) == [(0, None)]
 
 
-def test_when_a_limit_goes_its_jobs_are_free_and_everybody_looks_again(database):
+def test_when_a_limit_is_removed_its_jobs_are_free_and_all_workers_search_again(database):
     database.limit("kind:work", concurrency=1)
     worker = database.worker()
     ids = database.many(3)

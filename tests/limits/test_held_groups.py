@@ -19,7 +19,7 @@ def move(**outcome: object) -> Way:
     return lambda database, _, taken: database.run(jobs.move(taken.outcomes(**outcome)))
 
 
-def give_back(database: LimitsDatabase, worker: str, _: Taken) -> None:
+def requeue(database: LimitsDatabase, worker: str, _: Taken) -> None:
     database.condemn(worker)
     database.return_jobs()
 
@@ -44,8 +44,8 @@ WAYS: dict[str, tuple[Way, str | None]] = {
     "snoozed": (move(state="scheduled", delay=60, refund=1), "scheduled"),
     "dead-lettered": (move(state="dead_letter", error="oh"), "dead_letter"),
     "disowned": (lambda database, _, taken: database.run(claims.disown(taken.held, ["default"])), "pending"),
-    "returned": (give_back, "pending"),
-    "returned the third time": (the_third_time(give_back), "dead_letter"),
+    "returned": (requeue, "pending"),
+    "returned the third time": (the_third_time(requeue), "dead_letter"),
     "expired": (expire, "pending"),
     "expired the third time": (the_third_time(expire), "dead_letter"),
     "finished": (lambda database, _, taken: database.run(jobs.finish(taken.finished())), None),

@@ -27,7 +27,7 @@ def test_a_job_of_a_limited_kind_gets_its_limit_group_when_it_is_enqueued_and_no
         ({"tenant_id": {"a": 1}}, 'kind:work/tenant_id={"a": 1}'),
     ],
 )
-def test_the_key_is_what_stands_at_the_end_of_the_path(database, given, group):
+def test_the_key_is_the_value_at_the_end_of_the_path(database, given, group):
     database.limit("kind:work", concurrency_per_key=1, key="tenant_id")
     database.enqueue({"input": given})
     assert database.limit_groups() == {group: 1}

@@ -1,4 +1,4 @@
-"""The plans of the statements of limits, whatever the statistics say."""
+"""The plans of the statements of limits, under any statistics."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def test_a_worker_that_knows_older_limits_claims_nothing(database):
     assert database.claim(worker).ids == [job_id]
 
 
-def test_so_many_of_each_key(database):
+def test_a_limit_per_key_counts_each_key_separately(database):
     database.limit("kind:work", concurrency_per_key=2, key="tenant_id")
     for tenant in "abc":
         database.of(tenant, 5)
@@ -122,7 +122,7 @@ def test_a_job_counts_for_as_long_as_it_is_held_and_no_longer(database, end):
     assert database.take(next_worker).ids == []
 
 
-def test_a_job_of_a_dead_worker_counts_until_it_is_given_back(database):
+def test_a_job_of_a_dead_worker_counts_until_it_is_requeued(database):
     """Its process may still be running it, for all that anybody knows."""
     database.limit("kind:work", concurrency=1)
     worker = database.worker()
@@ -196,7 +196,7 @@ def test_a_claim_that_stops_short_of_its_limit_says_that_there_is_more(database)
     assert taken.told["more"] is True
 
 
-def test_jobs_that_are_not_for_this_worker_hide_nobody(database):
+def test_jobs_that_are_not_for_this_worker_do_not_hide_others(database):
     database.limit("queue:default", concurrency=100)
     worker = database.worker()
     database.many(300, kind="unknown", priority=100)
@@ -215,7 +215,7 @@ def test_suspects_are_distinguished_from_healthy_jobs(database):
     assert database.take(worker, which="healthy").ids == [healthy]
 
 
-def test_the_supervisor_hears_of_limited_suspects(database):
+def test_the_supervisor_is_notified_of_limited_suspects(database):
     database.limit("kind:work", concurrency=10)
     database.enqueue({})
     assert database.run(workers.renew([], ["default"], 10.0))[0][1] is False
@@ -247,7 +247,7 @@ def test_locked_jobs_at_the_head_of_a_group_do_not_stop_the_group(database, othe
         assert database.take(worker).ids == rest[:3]
 
 
-def test_nobody_waits_for_the_lock_of_a_limit(database, other):
+def test_no_claim_waits_for_the_lock_of_a_limit(database, other):
     database.limit("kind:work", concurrency=5)
     worker = database.worker()
     database.many(2)
@@ -275,7 +275,7 @@ def test_a_claim_sees_what_was_claimed_while_it_waited_for_nothing(database, oth
     mine, theirs = database.worker(), other.worker()
     with database.connection.transaction():
         assert database.lock() == ["kind:work"]
-        # Somebody whose claim does not hold the lock (a job that is adopted while it runs) commits just now.
+        # A session that does not hold the lock (a job that is adopted while it runs) commits just now.
         claim_id = forge_claim(other.sql, theirs, [first])
         other.sql(
             "update tenure.jobs set state = 'running', claim_id = %s, held_group = limit_group where id = %s", claim_id, first

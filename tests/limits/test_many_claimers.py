@@ -148,5 +148,5 @@ async def test_a_claimer_that_falls_asleep_holding_a_limit_loses_it(dsn, databas
     assert len(await until(lambda: database.take(worker).ids, within=5)) == 2
     with pytest.raises(psycopg.Error) as told:
         asleep.take_locked(worker, ["kind:work"])
-    assert is_outage(told.value), "whoever wakes up begins anew"
+    assert is_outage(told.value), "a claimer that wakes up starts again"
     asleep.connection.close()

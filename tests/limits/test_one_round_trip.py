@@ -93,7 +93,7 @@ async def test_a_refused_claim_undoes_the_lock_and_keeps_the_connection(dsn, dat
 
 
 @pytest.mark.parametrize("pooled", [False, True])
-async def test_the_claim_sees_what_was_committed_before_it_whatever_the_default_isolation(fresh_dsn, pooled):
+async def test_the_claim_sees_what_was_committed_before_it_under_any_default_isolation(fresh_dsn, pooled):
     """In a repeatable read transaction, the claim would count in the snapshot of the lock."""
     with LimitsDatabase(fresh_dsn) as database:
         [(name,)] = database.sql("select current_database()")

@@ -44,7 +44,7 @@ def test_a_burst_is_fine_and_then_the_window_must_pass(database, worker):
     assert len(database.take(worker, now=at(60)).ids) == 3
 
 
-def test_permits_come_back_one_by_one_as_they_were_used(database, worker):
+def test_permits_become_free_one_by_one_as_they_were_used(database, worker):
     database.limit("kind:work", rate=[3, 60])
     database.many(10)
     for second in (0, 10, 20):

@@ -95,7 +95,7 @@ async def test_a_claim_under_a_limit_is_durable_and_an_ordinary_one_need_not_be(
         database.sql(f"alter database {name} reset synchronous_commit")
 
 
-async def test_so_many_of_each_tenant_and_so_many_in_all(app, crowd, database, fleet):
+async def test_a_limit_per_tenant_and_a_limit_in_total_both_hold(app, crowd, database, fleet):
     @app.job(concurrency=[Limit(5), Limit(1, per="tenant_id")])
     async def work(tenant_id: str) -> None:
         await crowd.visit(tenant_id)
@@ -208,7 +208,7 @@ async def test_a_limit_is_changed_while_workers_run(app, crowd, database, fleet)
     assert (await client.limits())[0].rules == {"concurrency": 1}
 
 
-async def test_what_was_set_survives_workers_that_start_anew(app, crowd, database, fleet):
+async def test_an_override_survives_a_restart_of_workers(app, crowd, database, fleet):
     @app.job(concurrency=Limit(5))
     async def work(n: int) -> None:
         await crowd.visit(seconds=0.05)
@@ -265,12 +265,12 @@ async def test_jobs_inserted_without_the_function_do_not_slip_past_the_limit(app
                select gen_random_uuid(), 'work', 'pending', nextval('tenure.job_position') from generate_series(1, 2)"""
         )
         database.sql("select pg_notify('tenure', 'jobs default')")
-        await asyncio.sleep(0.02)  # each is looked for anew
+        await asyncio.sleep(0.02)  # each needs a search of its own
     await until(lambda: crowd.came, is_=20, within=15)
     assert crowd.most == 1
 
 
-async def test_a_queue_is_limited_whatever_its_kinds(app, crowd, database, fleet):
+async def test_a_queue_is_limited_for_all_its_kinds(app, crowd, database, fleet):
     app.limit(queue="mail", concurrency=[Limit(4), Limit(2, per="tenant_id")])
 
     @app.job(queue="mail")
@@ -309,7 +309,7 @@ async def test_a_retry_of_a_limited_job_waits_for_room_again(app, crowd, fleet):
     assert crowd.most == 1
 
 
-async def test_a_job_that_handed_in_another_of_its_kind_does_not_wait_for_it_for_ever(app, crowd, fleet):
+async def test_a_job_that_enqueued_another_of_its_kind_does_not_wait_for_it_for_ever(app, crowd, fleet):
     @app.job(concurrency=Limit(1))
     async def work(n: int) -> None:
         if n:
@@ -353,7 +353,7 @@ async def test_a_worker_that_cannot_take_the_next_one_wakes_others(app, dsn, cro
 
 
 async def test_declared_limits_of_two_apps_do_not_undo_each_other(app, dsn, database, fleet):
-    """One has the kind only to hand it in, and says nothing of limits."""
+    """One app registers the kind only to enqueue it, and declares no limits."""
 
     @app.job(concurrency=Limit(2))
     async def work() -> None: ...
@@ -391,8 +391,8 @@ async def test_two_versions_of_the_code_do_not_answer_each_other(app, dsn, datab
     await newer.close()
 
 
-async def test_limits_that_changed_while_nobody_could_say_so_are_learnt(app, crowd, database, fleet):
-    """No word was heard: the next claim finds that it knows an older version."""
+async def test_limits_that_changed_without_a_notification_are_read(app, crowd, database, fleet):
+    """No notification arrived: the next claim finds that it knows an older version."""
 
     @app.job
     async def work(n: int) -> None:

@@ -107,7 +107,7 @@ def test_what_happens_while_no_child_lives_is_sent_to_the_next_one():
     assert (first.sent, [name for name, _ in second.sent]) == ([], ["JobReaped"])
 
 
-async def test_the_only_process_of_a_worker_hears_of_the_jobs_that_its_predecessor_lost(start, project, ledger, queue):
+async def test_the_only_process_of_a_worker_is_notified_of_the_jobs_that_its_predecessor_lost(start, project, ledger, queue):
     with (project / "jobs.py").open("a") as file:
         file.write(REPORTS_REAPED)
     worker = start("--processes", "1")

@@ -100,7 +100,7 @@ def test_what_a_killed_supervisor_left_makes_the_next_one_not_ready(tmp_path):
     assert liveness(file).good
 
 
-def test_a_long_lease_is_renewed_less_often_and_that_is_no_reason(tmp_path):
+def test_a_long_lease_that_is_renewed_less_often_is_not_unhealthy(tmp_path):
     file = tmp_path / "health"
     vitals = HealthChecks(str(file))
     vitals.renewed(lease=300.0)

@@ -53,7 +53,7 @@ async def test_the_name_may_be_a_setting(start, ledger, queue):
     assert names(queue) == ["from-the-environment"]
 
 
-async def test_a_worker_in_your_own_process_has_one_too_and_its_events_tell_it(dsn, sql):
+async def test_a_worker_in_your_own_process_has_one_too_and_its_events_carry_it(dsn, sql):
     app = Tenure(dsn)
     heard: list[str] = []
     app.on(WorkerStarted, WorkerStopping, WorkerStopped)(lambda event: heard.append(f"{type(event).__name__} {event.worker}"))

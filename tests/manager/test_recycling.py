@@ -13,7 +13,7 @@ from tests.manager.workshop import serving
 from tests.waiting import until
 
 
-async def test_after_so_many_jobs_a_process_is_replaced_and_every_job_runs_once(start, ledger, queue):
+async def test_after_the_set_number_of_jobs_a_process_is_replaced_and_every_job_runs_once(start, ledger, queue):
     worker = start("--concurrency", "5", env={"TENURE_WORKERS_RECYCLE_AFTER_JOBS": "50"})
     await serving(worker)
     ids = queue.add("short", 200)

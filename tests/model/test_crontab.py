@@ -54,7 +54,7 @@ def test_ten_years_of_jumping_clocks_as_the_rule_has_it(zone):
             just_before = window.start - timedelta(seconds=1)
             found = list(takewhile(lambda t, end=window.end: t < end, crontab.after(just_before)))
             assert found == wanted, (zone, crontab.text, window.start)
-            # From any moment in between it goes on with the same.
+            # From any moment in between, the same times follow.
             for moment, _ in window.minutes[::251]:
                 following = next(crontab.after(moment))
                 assert following == next((t for t in wanted if t > moment), following), (zone, crontab.text, moment)

@@ -41,7 +41,7 @@ def test_a_duration_is_read_from_every_accepted_form(written, seconds):
     "written",
     ["", "  ", "s", "5", "5 parsecs", "5M", "1h30", "-5s", "1..5s", "1e3s", "٣s", "nan", "inf", "5s;", "9" * 400 + "s"],
 )
-def test_text_that_is_no_duration_is_refused(written):
+def test_text_that_is_not_a_duration_is_refused(written):
     with pytest.raises(ConfigError, match="timeout is"):
         to_timedelta(written, what="timeout")
 

@@ -31,7 +31,7 @@ def test_an_id_is_a_full_citizen_among_uuids():
     assert hash(made) == hash(UUID(str(made)))
 
 
-def test_an_id_tells_when_it_was_made():
+def test_an_id_contains_the_time_of_its_creation():
     source = UuidSource(clock=lambda: NOW + 123_999_999)
     assert uuid7_time(source.next()) == datetime.fromtimestamp(NOW / SECOND, UTC) + timedelta(milliseconds=123)
 
@@ -55,7 +55,7 @@ def test_ids_rise_while_the_clock_stands_still():
 
 
 @given(st.lists(st.integers(min_value=0, max_value=NOW), min_size=2, max_size=50))
-def test_ids_rise_whatever_the_clock_does(readings):
+def test_ids_rise_even_if_the_clock_goes_back(readings):
     clock = iter(readings)
     source = UuidSource(clock=lambda: next(clock))
     ids = [source.next() for _ in readings]

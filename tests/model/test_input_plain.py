@@ -41,7 +41,7 @@ def test_positional_and_named_arguments_give_the_same_json():
     assert made.encode((1, 2), {"c": 3}) == made.encode((), {"a": 1, "b": 2, "c": 3}) == b'{"a":1,"b":2,"c":3}'
 
 
-def test_the_context_is_no_part_of_the_input():
+def test_the_context_is_not_part_of_the_input():
     def job(a: int, ctx: Ctx, b: int): ...
 
     assert codec(job).encode((1, 2), {}) == b'{"a":1,"b":2}'
@@ -77,7 +77,7 @@ def test_text_is_decoded_as_bytes_are():
     assert codec(job).decode(b'{"when":"2026-01-01T00:00:00Z"}') == moment
 
 
-def test_rich_types_come_back_as_they_went():
+def test_rich_types_are_decoded_unchanged():
     def job(  # noqa: PLR0917 - many types, one call
         a: UUID, b: datetime, c: Decimal, d: Color, e: Path, f: set[int], g: tuple[int, str], h: timedelta, i: bytes
     ): ...
@@ -99,7 +99,7 @@ def test_rich_types_come_back_as_they_went():
 
 
 @pytest.mark.parametrize("model", [Model, Data, Struct, Attrs])
-def test_models_among_other_arguments_come_back_typed(model):
+def test_models_among_other_arguments_are_decoded_with_their_type(model):
     def job(a: model, b: list[model], c: Optional[model], d: dict[str, model | None], e: int): ...  # noqa: UP045 - both spellings
 
     one = model(user_id=1)
@@ -233,7 +233,7 @@ json_values = st.recursive(
 
 
 @given(json_values, json_values)
-def test_any_json_comes_back_as_it_went(a, b):
+def test_any_json_is_decoded_unchanged(a, b):
     text = ANYTHING.encode((a, b), {})
     assert json.loads(text) == {"a": a, "b": b}
     assert ANYTHING.decode(text) == {"a": a, "b": b}

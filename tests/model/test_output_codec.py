@@ -59,14 +59,14 @@ def test_nothing_is_null(annotation):
 
 
 @pytest.mark.parametrize("model", [Model, Data, Struct, Attrs])
-def test_a_model_comes_back_typed(model):
+def test_a_model_is_decoded_with_its_type(model):
     made = codec(model)
     assert made.encode(model(user_id=1)) == b'{"user_id":1}'
     assert made.decode(b'{"user_id":1}') == made.decode('{"user_id":1}') == model(user_id=1)
 
 
 @pytest.mark.parametrize("model", [Model, Data, Struct, Attrs])
-def test_a_list_of_models_comes_back_typed(model):
+def test_a_list_of_models_is_decoded_with_its_type(model):
     made = codec(list[model] | None)
     assert made.decode(made.encode([model(user_id=1)])) == [model(user_id=1)]
 
@@ -77,7 +77,7 @@ def test_a_typed_dict_is_checked():
         codec(Typed).encode({})
 
 
-def test_plain_types_come_back_typed():
+def test_plain_types_are_decoded_with_their_type():
     made = codec(dict[UUID, set[datetime]])
     value = {uuid4(): {datetime(2026, 1, 1, tzinfo=UTC)}}
     assert made.decode(made.encode(value)) == value
@@ -139,7 +139,7 @@ def test_the_limit_is_the_callers():
         codec(str, limit=51).encode("x" * 50)
 
 
-def test_outcomes_are_no_part_of_the_result():
+def test_outcomes_are_not_part_of_the_result():
     made = codec(Model | Snooze | Fail, outcomes=(Snooze, Fail))
     assert made.encode(Model(user_id=1)) == b'{"user_id":1}'
     assert made.schema()["title"] == "Model"
@@ -155,6 +155,6 @@ def test_the_schema_is_the_annotations():
 
 
 @given(st.dictionaries(st.text(st.characters(codec="utf-8", min_codepoint=1)), st.integers() | st.none() | st.booleans()))
-def test_untyped_results_come_back_as_they_went(value):
+def test_untyped_results_are_decoded_unchanged(value):
     made = codec(Any)
     assert made.decode(made.encode(value)) == value

@@ -149,7 +149,7 @@ def test_a_policy_is_read_from_a_number_a_mapping_or_nothing(value, meant):
 
 
 @pytest.mark.parametrize("wrong", [True, "3", [3], 0])
-def test_other_values_are_no_policy(wrong):
+def test_other_values_are_not_a_policy(wrong):
     with pytest.raises(ConfigError, match="retry"):
         Retry.from_value(wrong)
 

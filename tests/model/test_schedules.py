@@ -52,7 +52,7 @@ def test_what_cannot_be_is_refused_by_name(options, told):
     assert told in str(caught.value)
 
 
-def test_intervals_are_counted_from_the_epoch_whoever_asks():
+def test_intervals_are_counted_from_the_epoch_in_every_process():
     every = make(every="7s")
     times = every.upcoming(NOON, 3)
     assert all(moment.timestamp() % 7 == 0 for moment in times)
@@ -67,7 +67,7 @@ def test_upcoming_times_are_in_the_schedules_own_zone():
     assert first.isoformat() == "2026-03-04T09:00:00+01:00"
 
 
-def test_jitter_is_the_same_for_whoever_asks_and_spread_over_the_window():
+def test_jitter_is_the_same_in_every_process_and_spread_over_the_window():
     spread = make(every="1h", jitter="10m")
     times = spread.upcoming(NOON, 200)
     delays = [spread.delay_of(moment) for moment in times]
@@ -87,7 +87,7 @@ def test_it_travels_as_plain_data():
     assert make(every="90m").in_words() == "every 1h 30m"
 
 
-def test_a_time_on_time_is_run_whatever_the_policy():
+def test_a_time_on_time_is_run_under_every_policy():
     for catch_up in ("none", "one", "all"):
         decision = decide(make(catch_up=catch_up), NOON - MINUTE, NOON + timedelta(seconds=2))
         assert (decision.missed, decision.run, decision.since, decision.next_at) == (None, [NOON], NOON, NOON + MINUTE)

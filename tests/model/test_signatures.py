@@ -166,7 +166,7 @@ def test_an_unknown_return_type_is_reported_as_such():
         read(job)
 
 
-def test_an_annotation_that_is_no_python_is_reported_with_the_parameter():
+def test_an_annotation_that_is_not_python_is_reported_with_the_parameter():
     def job(n): ...
 
     job.__annotations__["n"] = "int ["
@@ -217,7 +217,7 @@ async def async_generator(n: int):
         (async_generator, "is a generator"),
     ],
 )
-def test_what_is_no_plain_function_is_refused(thing, reason):
+def test_a_callable_that_is_not_a_plain_function_is_refused(thing, reason):
     with pytest.raises(ConfigError, match=reason):
         read(thing)
 

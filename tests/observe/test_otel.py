@@ -209,7 +209,7 @@ async def test_a_step_is_a_child_of_the_run_in_which_it_ran_and_is_not_repeated_
     ("outcome", "status", "type_"),
     [(Snooze("1h"), StatusCode.UNSET, None), (Fail("no such user"), StatusCode.ERROR, "tenure.model.outcomes.Fail")],
 )
-async def test_outcomes_are_no_errors_unless_the_job_failed(app, collected, outcome, status, type_):
+async def test_outcomes_are_not_errors_unless_the_job_failed(app, collected, outcome, status, type_):
     @app.job
     async def decide():
         raise outcome

@@ -35,7 +35,7 @@ class Standby:
         self._sql = sql
 
     def is_missing(self):
-        self._sql("alter system set synchronous_standby_names = 'nobody'")
+        self._sql("alter system set synchronous_standby_names = 'absent'")
         self._reload()
 
     def is_needed_no_more(self):

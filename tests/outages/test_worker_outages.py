@@ -67,7 +67,7 @@ def on_disk(queue):
 
 
 @pytest.mark.slow
-async def test_leases_that_ran_out_while_the_server_was_away_are_nobodys_fault(start, ledger, queue, power):
+async def test_leases_that_expired_while_the_server_was_unavailable_cost_no_worker_its_jobs(start, ledger, queue, power):
     """Two workers reconnect with expired leases; neither may condemn the other."""
     lease = {"TENURE_WORKERS_LEASE_TIMEOUT_SECONDS": str(LEASE)}
     other = start("--concurrency", "5", env=lease)

@@ -90,7 +90,7 @@ BUGS = (
         breaks="a claim takes as many jobs of each priority as there are slots in all",
         promise=Promise.ORDER,
         edits=(Edit(CLAIM, "skip locked) c\n     limit :limit::integer),", "skip locked) c),"),),
-        caught_by=(f"{STORE}::test_a_claim_takes_its_limit_and_no_more_whatever_the_plan",),
+        caught_by=(f"{STORE}::test_a_claim_takes_its_limit_and_no_more_under_any_plan",),
     ),
     Bug(
         name="priority_ignored",
@@ -173,7 +173,7 @@ BUGS = (
                 "return FOREVER",
             ),
         ),
-        caught_by=("tests/worker/test_polling.py::test_jobs_that_nobody_announced_are_found_by_looking",),
+        caught_by=("tests/worker/test_polling.py::test_jobs_without_a_notification_are_found_by_polling",),
     ),
     Bug(
         name="wake_up_swallowed",

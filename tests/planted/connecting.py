@@ -18,7 +18,7 @@ BUGS = (
         ),
         caught_by=(
             f"{SETTINGS}::test_a_limit_of_one_holds_where_the_default_is_repeatable_read",
-            f"{SETTINGS}::test_a_link_has_its_own_settings_whatever_the_database_says",
+            f"{SETTINGS}::test_a_link_overrides_the_settings_of_the_database",
         ),
     ),
     Bug(
@@ -26,14 +26,14 @@ BUGS = (
         breaks="a timeout that a person sets for the database ends duties again and again",
         promise=Promise.OUTAGE,
         edits=(Edit(CONNECTING, '    "statement_timeout": "0",\n    "lock_timeout": "0",\n', ""),),
-        caught_by=(f"{SETTINGS}::test_a_link_has_its_own_settings_whatever_the_database_says",),
+        caught_by=(f"{SETTINGS}::test_a_link_overrides_the_settings_of_the_database",),
     ),
     Bug(
         name="encoding_left_to_the_database",
         breaks="in a database with another encoding no worker finds its schema",
         promise=Promise.OUTAGE,
         edits=(Edit(CONNECTING, '        "client_encoding": "UTF8",\n', ""),),
-        caught_by=(f"{SETTINGS}::test_a_database_in_another_encoding_stops_nobody",),
+        caught_by=(f"{SETTINGS}::test_a_database_in_another_encoding_works",),
     ),
     Bug(
         name="first_host_taken",

@@ -78,6 +78,6 @@ BUGS = (
         breaks="the fence of a replayed job starts from the beginning, and stores that check it refuse the new run",
         promise=Promise.STALE,
         edits=(Edit(REPLAY, "run_at = null, attempt = 0, crashes = 0,", "run_at = null, attempt = 0, crashes = 0, fence = 0,"),),
-        caught_by=("tests/client/test_client_replays.py::test_the_fence_of_a_replayed_job_goes_on",),
+        caught_by=("tests/client/test_client_replays.py::test_the_fence_of_a_replayed_job_continues_to_grow",),
     ),
 )

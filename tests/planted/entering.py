@@ -139,13 +139,15 @@ BUGS = (
                 "where j.id = g.parent and j.claim_id is not null)",
             ),
         ),
-        caught_by=("tests/client/test_children.py::test_a_run_whose_job_was_taken_away_cannot_hand_in_anything",),
+        caught_by=("tests/client/test_children.py::test_a_run_whose_job_was_taken_away_cannot_enqueue",),
     ),
     Bug(
         name="children_not_waited_for",
         breaks="a job is taken away between the look at its holder and the commit of its children",
         promise=Promise.STALE,
         edits=(Edit(ENQUEUE, "tenure.check_parents(given, not borrowed)", "tenure.check_parents(given, false)"),),
-        caught_by=("tests/client/test_children.py::test_who_takes_a_job_away_waits_until_its_children_are_in",),
+        caught_by=(
+            "tests/client/test_children.py::test_a_statement_that_takes_a_job_away_waits_until_its_children_are_enqueued",
+        ),
     ),
 )

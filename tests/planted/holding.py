@@ -140,7 +140,7 @@ BUGS = (
         breaks="behind a pooler a statement that waits for a lock keeps the connection that settles until the lock is released",
         promise=Promise.BACK,
         edits=(Edit(ENGINE, "within = POOLED_LIMIT if database.pooled else None", "within = None"),),
-        caught_by=(f"{SETTLING}::test_behind_a_pooler_every_statement_on_the_connection_that_settles_is_canceled_after_a_while",),
+        caught_by=(f"{SETTLING}::test_behind_a_pooler_every_statement_on_the_connection_that_settles_has_a_time_limit",),
     ),
     Bug(
         name="claims_never_forgotten",

@@ -124,7 +124,7 @@ BUGS = (
                 "                await self._link.fetch(leases.release_all(self.holder))\n",
             ),
         ),
-        caught_by=(f"{ELECTION}::test_who_leaves_is_followed_at_once_by_whoever_hears_of_it",),
+        caught_by=(f"{ELECTION}::test_a_leader_that_leaves_is_followed_at_once_by_a_notified_candidate",),
     ),
     Bug(
         name="hanging_round_keeps_its_duty",
@@ -158,7 +158,7 @@ BUGS = (
         breaks="a leader that is the only supervisor releases its duties, again and again",
         promise=Promise.LEADERS,
         edits=(Edit(RELEASE, "where w.supervisor_id <> :holder::uuid and w.died_at", "where w.died_at"),),
-        caught_by=(f"{ELECTION}::test_who_is_alone_keeps_its_duties",),
+        caught_by=(f"{ELECTION}::test_a_leader_without_other_candidates_keeps_its_duties",),
     ),
     Bug(
         name="lock_not_looked_at_again",

@@ -54,7 +54,7 @@ BUGS = (
         breaks="all workers wait for one that claims under a limit",
         promise=Promise.LIMITS,
         edits=(Edit(LOCK, "for no key update skip locked)", "for no key update)"),),
-        caught_by=(f"{CLAIMS}::test_nobody_waits_for_the_lock_of_a_limit",),
+        caught_by=(f"{CLAIMS}::test_no_claim_waits_for_the_lock_of_a_limit",),
     ),
     Bug(
         name="limited_claim_not_durable",
@@ -126,7 +126,7 @@ BUGS = (
         breaks="starts are removed while a window still reaches back to them",
         promise=Promise.LIMITS,
         edits=(Edit(CLAIM, "b.ended + make_interval(secs => n.seconds), sum(c.jobs)", "b.ended, sum(c.jobs)"),),
-        caught_by=(f"{RATES}::test_permits_come_back_one_by_one_as_they_were_used",),
+        caught_by=(f"{RATES}::test_permits_become_free_one_by_one_as_they_were_used",),
     ),
     Bug(
         name="priority_before_turns",
@@ -194,7 +194,7 @@ BUGS = (
                 "from regrouped r where false\n",
             ),
         ),
-        caught_by=(f"{CHANGES}::test_when_a_limit_goes_its_jobs_are_free_and_everybody_looks_again",),
+        caught_by=(f"{CHANGES}::test_when_a_limit_is_removed_its_jobs_are_free_and_all_workers_search_again",),
     ),
     Bug(
         name="runs_not_adopted",

@@ -53,7 +53,7 @@ BUGS = (
         breaks="a job that kills its workers cannot be dead-lettered, and none of its worker's jobs are requeued",
         promise=Promise.BACK,
         edits=(Edit(RETURN, "position = case when h.quarantine is null then j.position else -1 end,", ""),),
-        caught_by=(f"{ORPHANS}::test_a_crash_is_counted_but_is_no_attempt_and_the_third_sets_the_job_aside",),
+        caught_by=(f"{ORPHANS}::test_a_crash_is_counted_but_uses_no_attempt_and_the_third_dead_letters_the_job",),
     ),
     Bug(
         name="expired_without_its_position",
@@ -67,14 +67,14 @@ BUGS = (
         breaks="the death of a worker uses an attempt of each of its jobs",
         promise=Promise.BACK,
         edits=(Edit(RETURN, "attempt = greatest(j.attempt - 1, 0)", "attempt = j.attempt"),),
-        caught_by=(f"{ORPHANS}::test_a_crash_is_counted_but_is_no_attempt_and_the_third_sets_the_job_aside",),
+        caught_by=(f"{ORPHANS}::test_a_crash_is_counted_but_uses_no_attempt_and_the_third_dead_letters_the_job",),
     ),
     Bug(
         name="no_quarantine",
         breaks="a job that kills its worker is given to the next one for ever",
         promise=Promise.BACK,
         edits=(Edit("store/functions/quarantine.sql", "case when crashes >= most", "case when crashes > most"),),
-        caught_by=(f"{ORPHANS}::test_a_crash_is_counted_but_is_no_attempt_and_the_third_sets_the_job_aside",),
+        caught_by=(f"{ORPHANS}::test_a_crash_is_counted_but_uses_no_attempt_and_the_third_dead_letters_the_job",),
     ),
     Bug(
         name="quarantined_without_a_word",

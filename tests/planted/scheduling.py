@@ -129,7 +129,7 @@ BUGS = (
         breaks="of times that wait in line, the latest is enqueued first",
         promise=Promise.ORDER,
         edits=(Edit(RELEASE, "     order by t.schedule, t.planned_at),\n", "     order by t.schedule, t.planned_at desc),\n"),),
-        caught_by=(f"{CRON}::test_queue_hands_in_one_after_the_other_in_order_and_loses_none",),
+        caught_by=(f"{CRON}::test_overlap_queue_enqueues_one_after_the_other_in_order_and_loses_none",),
     ),
     Bug(
         name="missed_not_recorded",
@@ -173,7 +173,7 @@ BUGS = (
                 "      from schedule_row h\n",
             ),
         ),
-        caught_by=("tests/client/test_schedules.py::test_a_run_whose_answer_was_lost_is_not_handed_in_twice",),
+        caught_by=("tests/client/test_schedules.py::test_a_run_whose_answer_was_lost_is_not_enqueued_twice",),
     ),
     Bug(
         name="dead_letters_by_their_entry",

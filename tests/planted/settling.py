@@ -61,7 +61,9 @@ BUGS = (
         breaks="a run that lost its job is taken for the next one, if that is held by the same worker",
         promise=Promise.STALE,
         edits=(Edit("worker/claim/claimer.py", "claim_id = str(uuid4())", "claim_id = self._worker_id"),),
-        caught_by=("tests/client/test_children.py::test_a_run_whose_job_came_back_to_its_own_worker_cannot_hand_in_anything",),
+        caught_by=(
+            "tests/client/test_children.py::test_a_run_whose_job_was_requeued_and_claimed_by_its_own_worker_cannot_enqueue",
+        ),
     ),
     Bug(
         name="retry_by_id",
@@ -119,7 +121,7 @@ BUGS = (
         breaks="the result of a job is lost on its way to history",
         promise=Promise.RECORD,
         edits=(Edit(FINISH, "nullif(output, 'null')", "null::jsonb"),),
-        caught_by=(f"{STORE}::test_output_error_and_input_stand_in_history",),
+        caught_by=(f"{STORE}::test_output_error_and_input_are_in_history",),
         shows_at_once=True,
     ),
     Bug(

@@ -28,7 +28,7 @@ def test_it_can_be_planted(bug):
 
 
 @each_bug
-def test_it_says_what_it_breaks(bug):
+def test_it_describes_what_it_breaks(bug):
     assert bug.breaks
     assert "\n" not in bug.breaks
 

@@ -45,7 +45,7 @@ CHILDLESS = [kind for kind in ALL_KINDS if not expected(kind, input_of(kind)).ch
 
 
 @pytest.mark.parametrize("kind", CHILDLESS)
-def test_a_job_that_went_as_expected_is_no_surprise(kind):
+def test_a_job_that_ended_as_expected_is_not_a_surprise(kind):
     assert check([job_as_expected(kind)]) == []
 
 
@@ -73,7 +73,7 @@ def test_a_difference_is_reported_in_one_sentence(kind, changes, told):
     assert str(surprise) == f"{kind} {job.id} {told}"
 
 
-def test_a_worker_that_died_for_another_reason_is_no_surprise():
+def test_a_worker_that_died_for_another_reason_is_not_a_surprise():
     assert check([job_as_expected("quick", crashes=1)]) == []
 
 

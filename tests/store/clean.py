@@ -69,7 +69,7 @@ def dsn(shared_dsn: str, threads_end: None) -> str:
 
 @pytest.fixture
 def fresh_dsn(server_dsn: str, template: str) -> Iterator[str]:
-    """A migrated database of this test's own, for those that change the schema or look at statistics."""
+    """A migrated database of this test's own, for tests that change the schema or read statistics."""
     name = f"fresh_{uuid4().hex[:12]}"
     with psycopg.connect(server_dsn, autocommit=True) as admin:
         admin.execute(f"create database {name} template {template}")

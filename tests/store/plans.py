@@ -16,7 +16,7 @@ from tests.store.database import Database
 
 MODES: dict[str, dict[str, str]] = {
     "hot": PLANNER,  # the links of workers
-    "pooled": {"plan_cache_mode": "force_custom_plan"},  # behind a pooler: planned anew for each call, no setting is ours
+    "pooled": {"plan_cache_mode": "force_custom_plan"},  # behind a pooler: planned for each call, no setting is kept
 }
 
 FILL = """
@@ -103,7 +103,7 @@ def plan(database: Database, query: Query) -> list[Node]:
 
 
 def walked(database: Database, nodes: list[Node]) -> list[str]:
-    """The relations of jobs that are read from end to end although something stands in them."""
+    """The relations of jobs that are read from end to end although they are not empty."""
     names = {node.relation for node in nodes if node.from_end_to_end and (node.relation or "").startswith(("jobs", "history"))}
     return sorted(
         name for name in names if name and database.sql("select pg_relation_size(%s::regclass)", f"tenure.{name}") > [(0,)]

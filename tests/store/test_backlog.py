@@ -1,4 +1,4 @@
-"""tenure.backlog: one number for whoever starts and ends machines."""
+"""tenure.backlog: one number for autoscalers."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def test_a_paused_queue_wants_nothing(database):
     assert (backlog(database), backlog(database, "mail")) == (2, 0)
 
 
-def test_what_is_due_counts_although_nobody_has_promoted_it(database):
-    """Else machines that were scaled to zero would never come back for it."""
+def test_due_jobs_count_before_they_are_promoted(database):
+    """Otherwise machines that were scaled to zero would never be started for it."""
     [due, _] = database.enqueue({"delay": 60, **WAIT}, {"delay": 60, **WAIT})
     assert backlog(database) == 0
     database.sql("update tenure.jobs set run_at = clock_timestamp() - interval '1 s' where id = %s", due)
@@ -68,7 +68,7 @@ def test_it_counts_no_further_than_ten_thousand(database):
 @pytest.mark.slow
 @pytest.mark.parametrize("queue", [None, "default"])
 @pytest.mark.parametrize("condition", ["never analysed, filled", "analysed when every job was a dead letter, then filled"])
-def test_it_walks_over_no_table_whatever_the_statistics_say(fresh_dsn, condition, queue):
+def test_it_scans_no_table_under_any_statistics(fresh_dsn, condition, queue):
     with Database(fresh_dsn) as database:
         prepare_tables(database, condition, 30_000)
         read = "select seq_tup_read from pg_stat_xact_user_tables where schemaname = 'tenure' and relname = 'jobs'"

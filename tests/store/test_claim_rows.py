@@ -116,7 +116,7 @@ def test_claims_under_which_nothing_is_held_are_forgotten(database):
 
 
 @pytest.mark.parametrize("left", ["finished", "moved", "disowned", "returned", "canceled", "deleted", "taken over"])
-def test_however_the_last_job_left_its_claim_the_row_goes(database, left):
+def test_the_row_of_a_claim_is_removed_after_every_way_in_which_its_last_job_ends(database, left):
     claim = claimed(database)
     [job_id] = claim.ids
     match left:

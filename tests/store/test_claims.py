@@ -36,7 +36,7 @@ PLANNERS = [
 
 @pytest.mark.parametrize("plan_cache_mode", ["force_generic_plan", "force_custom_plan"])
 @pytest.mark.parametrize("planner", PLANNERS, ids=lambda settings: " ".join(settings).replace("enable_", "no ") or "as it likes")
-def test_a_claim_takes_its_limit_and_no_more_whatever_the_plan(dsn, planner, plan_cache_mode):
+def test_a_claim_takes_its_limit_and_no_more_under_any_plan(dsn, planner, plan_cache_mode):
     with Database(dsn, plan_cache_mode=plan_cache_mode, **planner) as database:
         database.sql("alter table tenure.jobs set (autovacuum_enabled = false)")
         [first] = database.enqueue({"priority": 0})
@@ -128,7 +128,7 @@ def test_claimers_at_the_same_time_never_share_a_job(dsn, database):
     for thread in threads:
         thread.join()
     assert len(claimed) == len(set(claimed))
-    # A claimer that found only locked rows may leave, but nobody leaves while a job stands free.
+    # A claimer that found only locked rows may leave, but no claimer leaves while an unlocked job is pending.
     assert sorted(claimed) == sorted(ids)
     assert database.sql("select min(fence), max(fence), min(attempt), max(attempt) from tenure.jobs") == [(1, 1, 1, 1)]
 

@@ -1,4 +1,4 @@
-"""What the leader does for lists and counts: merging tallies, forgetting what nobody needs any more."""
+"""What the leader does for lists and counts: merging tallies, removing expired rows."""
 
 from __future__ import annotations
 
@@ -356,7 +356,7 @@ def test_a_key_that_is_being_taken_over_at_this_moment_stays(database, other):
     assert {row[0] for row in database.sql("select job_id::text from tenure.keys")} == set(taken)
 
 
-def test_an_enqueue_whose_key_is_removed_meanwhile_takes_it_anew(database, other):
+def test_an_enqueue_whose_key_is_removed_meanwhile_takes_it_again(database, other):
     database.enqueue({"key": "a", "key_for": "live"})
     database.run(jobs.finish(database.claim(database.worker()).finished()))
     with other.connection.transaction():

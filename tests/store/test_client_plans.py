@@ -1,6 +1,6 @@
 """The plans of the statements that people wait for, on connections without any setting of ours.
 
-Those that go by keys do so whatever the statistics say. Walks over a whole table may be planned as a sort of it while it is
+Statements that use keys do so under any statistics. Walks over a whole table may be planned as a sort of it while it is
 small or seems so; with the settings of our own links, and with statistics that are true, they are not.
 """
 
@@ -120,7 +120,7 @@ def faults(database: Database, names: Iterable[str]) -> list[str]:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("condition", CONDITIONS)
-def test_whatever_the_statistics_say_statements_go_by_their_keys(prepared_dsn, condition, mode):
+def test_statements_use_their_keys_under_any_statistics(prepared_dsn, condition, mode):
     with Database(prepared_dsn(condition), plan_cache_mode=mode) as database:
         assert faults(database, ASKED.keys() - set(WALKS)) == []
 

@@ -75,7 +75,7 @@ BYSTANDERS: dict[str, Callable[[UUID], Query]] = {
 
 @pytest.mark.parametrize("verb", BYSTANDERS)
 def test_a_pending_job_that_is_not_moved_is_not_locked_either(database, other, verb):
-    """A claim steps over a locked row, moves its cursor on, and would not come back to it for 30 seconds."""
+    """A claim skips a locked row, advances its cursor, and would not return to that row for 30 seconds."""
     [job_id] = database.enqueue({})
     with other.connection.transaction():
         other.run(BYSTANDERS[verb](UUID(job_id)))

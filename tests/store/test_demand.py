@@ -26,18 +26,18 @@ def test_pools_are_distinguished_by_their_queues_in_one_statement(database):
     assert measured(database, wants(), wants("media", ["media", "other"])) == {"default": 3, "media": 1}
 
 
-def test_what_the_pool_cannot_run_is_no_demand(database):
+def test_jobs_that_the_pool_cannot_run_are_not_demand(database):
     database.enqueue({}, {"kind": "strange"}, {"capability": "gpu"})
     assert measured(database, wants(), wants("gpu", capabilities=["gpu"])) == {"default": 1, "gpu": 2}
 
 
-def test_a_paused_queue_is_no_demand(database):
+def test_a_paused_queue_is_not_demand(database):
     database.enqueue({}, {"queue": "mail"})
     database.sql("insert into tenure.queues (name, paused_at) values ('default', now())")
     assert measured(database, wants(queues=["default", "mail"])) == {"default": 1}
 
 
-def test_jobs_that_run_are_due_later_or_must_run_alone_are_no_demand(database):
+def test_jobs_that_run_are_due_later_or_must_run_alone_are_not_demand(database):
     database.enqueue({}, {"delay": 60}, {}, {})
     database.claim(database.worker(), limit=1)
     database.sql("update tenure.jobs set crashes = 2 where id = (select id from tenure.jobs where state = 'pending' limit 1)")
@@ -59,7 +59,7 @@ def test_the_age_is_that_of_the_oldest_that_could_run_since_it_could(database):
     database.enqueue({"priority": 90}, {"priority": 5}, {"kind": "strange"}, {"priority": 50})
     database.sql("update tenure.jobs set enqueued_at = %s where priority = 5", now - timedelta(seconds=40))
     database.sql("update tenure.jobs set enqueued_at = %s where kind = 'strange'", now - timedelta(seconds=400))
-    # Handed in long ago, and due only lately.
+    # Enqueued long ago, and due only recently.
     due = now - timedelta(hours=1), now - timedelta(seconds=7)
     database.sql("update tenure.jobs set enqueued_at = %s, run_at = %s where kind = 'work' and priority = 50", *due)
     [(_, jobs, age)] = database.run(measure_demand([wants()], look=LOOK, now=now))

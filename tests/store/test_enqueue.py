@@ -89,7 +89,7 @@ def test_later_by_delay_and_by_time(database):
     assert positions == [(0,), (0,)]
 
 
-def test_an_empty_list_is_no_mistake(database):
+def test_an_empty_list_is_allowed(database):
     assert enqueue(database, []) == []
 
 
@@ -157,21 +157,21 @@ def test_it_shares_the_fate_of_the_callers_transaction(database, other):
         database.sql("drop table orders")
 
 
-def test_a_trigger_can_hand_in_jobs(database):
+def test_a_trigger_can_enqueue_jobs(database):
     database.sql("create table orders (id int)")
     database.sql("""
-        create function hand_in() returns trigger language plpgsql as $$
+        create function enqueue_order() returns trigger language plpgsql as $$
         begin
             perform tenure.enqueue(
                 json_build_array(json_build_object('kind', 'ship', 'input', json_build_object('id', new.id)))::text);
             return new;
         end $$""")
-    database.sql("create trigger ship after insert on orders for each row execute function hand_in()")
+    database.sql("create trigger ship after insert on orders for each row execute function enqueue_order()")
     try:
         database.sql("insert into orders values (1), (2)")
         assert database.sql("select input ->> 'id' from tenure.jobs order by position") == [("1",), ("2",)]
     finally:
-        database.sql("drop table orders; drop function hand_in")
+        database.sql("drop table orders; drop function enqueue_order")
 
 
 def test_the_callers_search_path_does_not_matter(database):

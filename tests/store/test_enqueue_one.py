@@ -132,7 +132,7 @@ def test_a_plain_job_alone_is_a_child_of_the_run_that_enqueues_it(database):
 
 
 def test_no_member_of_a_job_is_forgotten():
-    """Each one is read by enqueue_one, or keeps a job from it, or means nothing without one that does."""
+    """Each field is read by enqueue_one, or excludes a job from it, or has no effect without a field that does."""
     general, one = (files("tenure.store").joinpath("functions", f"{name}.sql").read_text() for name in ("enqueue", "enqueue_one"))
     [declared] = re.findall(r"jsonb_to_recordset\(given\) as g\((id uuid, kind text.*?)\)\s", general, re.DOTALL)
     [kept_out] = re.findall(r"\?\| array\[(.*?)\]", general)

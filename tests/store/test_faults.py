@@ -15,7 +15,7 @@ from tenure.store.link import Link
 from tenure.store.query import INTEGER, Query
 from tenure.store.target import DatabaseTarget
 
-# After these the same statement may succeed later, though nobody changed it.
+# After these the same statement may succeed later, without a change.
 PASSING = {"25006", "25P03", "25P04", "26000", "28000", "28P01", "3D000", "40001", "40003", "40P01", "42P05", "55P03", "57014"}
 PASSING_CLASSES = ("08", "53", "57P", "58")
 MISSING = {"42P01", "3F000", "42883", "42703"}
@@ -84,7 +84,7 @@ def test_what_no_driver_raises_stays_as_it_is():
         ('connection to server failed: Connection refused\nFATAL:  role "app" does not exist', "connection", ""),
     ],
 )  # fmt: skip
-def test_a_connection_that_cannot_be_made_tells_why_and_what_to_do(words, cause, way_out):
+def test_a_connection_that_cannot_be_made_reports_why_and_what_to_do(words, cause, way_out):
     told = translated(psycopg.OperationalError(words), statement="jobs/claim_jobs")
     assert (told.cause, told.statement) == (cause, "")
     assert way_out in str(told)
@@ -147,7 +147,7 @@ def test_a_refusal_does_not_show_the_row(dsn):
     assert "payload" not in str(translated(raised.value))
 
 
-# Rows that a trigger of the user's refuses, for whatever reason
+# Rows that a trigger of the user's refuses, for any reason
 
 
 def refusing(database, body):

@@ -91,10 +91,10 @@ async def test_an_index_that_is_not_valid_is_named(sick, fresh_dsn):
 
 
 async def test_an_index_that_is_there_twice_is_named(sick, fresh_dsn):
-    sick.sql("create index somebody on tenure.jobs (run_at) where position = 0")
-    assert "jobs_due and somebody" in (await only(fresh_dsn, "duplicate_index")).text
+    sick.sql("create index users_own on tenure.jobs (run_at) where position = 0")
+    assert "jobs_due and users_own" in (await only(fresh_dsn, "duplicate_index")).text
     sick.sql("create index useful on tenure.jobs (run_at, kind)")
-    assert await codes(fresh_dsn) == ["duplicate_index"], "an index of the user's own is no fault"
+    assert await codes(fresh_dsn) == ["duplicate_index"], "an index of the user's own is not a fault"
 
 
 async def test_autovacuum_that_is_off_for_a_table_is_found(sick, fresh_dsn):
@@ -137,7 +137,7 @@ async def test_an_old_schema_is_found_and_nothing_else_is_asked(sick, fresh_dsn,
     assert f"at version {NEWEST}" in (await only(fresh_dsn, "old_schema")).text
 
 
-async def test_a_pending_second_phase_is_no_finding_while_old_workers_need_what_it_removes(bare_dsn):
+async def test_a_pending_second_phase_is_not_a_finding_while_old_workers_need_what_it_removes(bare_dsn):
     await migrate(DatabaseTarget.at(bare_dsn), phase="pre")
     with Database(bare_dsn) as database:
         database.worker()
@@ -266,7 +266,7 @@ def test_what_a_test_cannot_make_is_judged_by_its_facts(code, fact):
         Schema(version=10, needed=10, pending_post=["0010_post_x"], old_workers=1),
     ],
 )
-def test_what_is_in_order_is_no_finding(fact):
+def test_a_healthy_database_has_no_finding(fact):
     assert Probe(facts=[fact]).findings == []
 
 

@@ -59,7 +59,7 @@ def test_days_ahead_are_made_once(database):
     assert partitions(database) == [*days(*range(10)), "default"]
 
 
-def test_partitions_are_days_of_utc_whatever_the_session_says(database):
+def test_partitions_are_days_of_utc_in_every_time_zone_of_the_session(database):
     database.sql("set timezone = 'Pacific/Kiritimati'")
     assert keep(database, days_ahead=9) == (2, 0)
     database.sql("set timezone = 'UTC'")
@@ -87,7 +87,7 @@ def test_a_finished_job_goes_to_the_partition_of_its_day_or_to_the_default(datab
 
 
 def test_a_day_whose_jobs_went_to_the_default_still_gets_its_partition(database):
-    """Nobody kept house for a week, jobs finished meanwhile: from then on days are made as if nothing had been."""
+    """The cleaner did not run for a week while jobs finished: after that, partitions are created as usual."""
     for day in days(*range(8)):
         database.sql(f"drop table tenure.history_{day}")
     database.enqueue({})
@@ -231,7 +231,7 @@ async def test_a_partition_is_not_locked_before_its_parent(database, fresh_dsn):
 
 
 async def test_partitions_are_made_and_dropped_among_many_readers(database, fresh_dsn):
-    """Readers lock the parent before its partitions, so must whoever changes them: else both wait for each other."""
+    """Readers lock the parent before its partitions. Changes must lock in the same order, or both wait for each other."""
     done, failures, reads = threading.Event(), [], []
 
     def read() -> None:

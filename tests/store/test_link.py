@@ -155,7 +155,7 @@ async def test_what_is_urgent_does_not_wait_in_line(database_target, dsn, sql):
     assert order == ["first", "urgent", "second"]
 
 
-async def test_who_gives_up_while_in_line_does_not_keep_the_others_waiting(database_target):
+async def test_a_task_that_gives_up_while_in_line_does_not_keep_the_others_waiting(database_target):
     async with Link(database_target, "test") as link:
         await link.open()
         tasks = [asyncio.create_task(link.fetch(workers.extend([], 1))) for _ in range(5)]
@@ -179,7 +179,7 @@ async def test_a_refused_statement_costs_no_connection(database_target):
 
 @pytest.mark.slow
 async def test_a_server_that_does_not_answer_is_reported_by_a_ping(database_target, dsn):
-    """Half-open: nothing comes back, and nobody says so."""
+    """Half-open: no data arrives, and no error is reported."""
     wire = Proxy(dsn)
     async with wire.open() as way, Link(DatabaseTarget.at(way), "test") as link:
         await link.open()

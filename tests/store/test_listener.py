@@ -27,7 +27,7 @@ def quickly(monkeypatch):
 
 
 class Sender:
-    """Sends or fails to, as it is told to."""
+    """Sends, or fails if the test asks for it."""
 
     def __init__(self, dsn):
         self._dsn, self.works, self.arrives, self.sent = dsn, True, True, 0
@@ -132,7 +132,7 @@ needs_pgbouncer = pytest.mark.skipif(PGBOUNCER is None, reason="pgbouncer is not
 
 
 @needs_pgbouncer
-async def test_a_pooler_of_sessions_that_nobody_named_delivers(unnamed_pooler):
+async def test_a_pooler_of_sessions_that_is_not_in_the_settings_delivers(unnamed_pooler):
     """Tested by another connection: on its own one it may be handed what it said itself, also where nothing else is delivered."""
     pooler = unnamed_pooler("session")
     await until(lambda: pooler.answers)
@@ -144,7 +144,7 @@ async def test_a_pooler_of_sessions_that_nobody_named_delivers(unnamed_pooler):
 
 
 @needs_pgbouncer
-async def test_a_pooler_of_transactions_that_nobody_named_is_reported_with_the_way_out(unnamed_pooler, caplog):
+async def test_a_pooler_of_transactions_that_is_not_in_the_settings_is_reported_with_the_way_out(unnamed_pooler, caplog):
     pooler = unnamed_pooler("transaction")
     await until(lambda: pooler.answers)
     wakeups = Wakeups(DatabaseTarget(dsn=pooler.dsn, pooled=False), lambda _: None)

@@ -41,7 +41,7 @@ async def test_all_of_the_first_phase_and_then_all_of_the_second_make_the_same_s
         assert catalogue(apart, "tenure") == catalogue(together, "tenure")
 
 
-async def test_a_dry_run_tells_what_would_run_and_changes_nothing(bare_dsn, later):
+async def test_a_dry_run_reports_what_would_run_and_changes_nothing(bare_dsn, later):
     place = DatabaseTarget.at(bare_dsn)
     assert later() == PRE + POST
     assert await migrate(place, dry_run=True) == PRE + POST
@@ -62,7 +62,7 @@ async def test_an_error_of_a_callback_stops_no_migration_and_is_not_an_outage(ba
     assert await migrate(DatabaseTarget.at(bare_dsn)) == []
 
 
-async def test_the_state_tells_what_is_applied_and_what_a_newer_version_did(pre_only, bare_dsn):
+async def test_the_state_shows_what_is_applied_and_what_a_newer_version_did(pre_only, bare_dsn):
     found = await find_state(DatabaseTarget.at(bare_dsn))
     assert [one.label for one in found if one.applied_at is not None] == PRE
     assert [one.label for one in found if one.applied_at is None] == POST
@@ -197,7 +197,7 @@ def impatient(monkeypatch):
     monkeypatch.setattr(migrator, "ATTEMPTS", 2)
 
 
-async def test_who_holds_the_lock_is_named_and_it_is_tried_again(pre_only, bare_dsn, impatient):
+async def test_the_holder_of_the_lock_is_named_and_the_migration_is_retried(pre_only, bare_dsn, impatient):
     told: list[str] = []
     with Database(bare_dsn, application_name="nightly_backup") as idler:
         pid = idler.connection.info.backend_pid

@@ -138,7 +138,7 @@ async def test_a_server_that_is_not_there_is_reported_as_such():
         await check_schema(DatabaseTarget.at("postgresql://nobody@127.0.0.1:1/nothing"))
 
 
-async def test_an_enqueue_without_a_schema_tells_the_way_out(bare_dsn):
+async def test_an_enqueue_without_a_schema_names_the_way_out(bare_dsn):
     app = Tenure(bare_dsn)
 
     @app.job

@@ -85,7 +85,7 @@ def test_the_reaper_leaves_a_worker_that_is_renewing_its_lease(dsn, database, ot
     assert database.run(workers.condemn_expired(term, reap=True))[0][:3] == (True, 0, False)
 
 
-def test_a_claim_that_was_cut_off_leaves_nothing_and_tells_the_others_to_look_again(database, other):
+def test_a_claim_that_was_cut_off_leaves_nothing_and_makes_the_others_search_again(database, other):
     worker, third = database.worker(queues=["default", "mail"]), database.worker()
     [job_id] = database.enqueue({})
     with other.connection.transaction(force_rollback=True):
@@ -114,7 +114,7 @@ def test_a_worker_stays_as_long_as_a_locked_job_is_its_own(database, other):
     assert database.job(first)["state"] == "pending"
 
 
-def test_many_jobs_come_back_page_by_page(database):
+def test_many_jobs_are_requeued_page_by_page(database):
     worker = database.worker()
     database.enqueue(*({} for _ in range(25)))
     database.claim(worker, limit=25)
@@ -124,7 +124,7 @@ def test_many_jobs_come_back_page_by_page(database):
     assert database.sql("select count(*) from tenure.workers") == [(0,)]
 
 
-def test_a_crash_is_counted_but_is_no_attempt_and_the_third_sets_the_job_aside(database):
+def test_a_crash_is_counted_but_uses_no_attempt_and_the_third_dead_letters_the_job(database):
     [job_id] = database.enqueue({})
     for crashes in (1, 2, 3):
         worker = database.worker()
@@ -137,7 +137,7 @@ def test_a_crash_is_counted_but_is_no_attempt_and_the_third_sets_the_job_aside(d
     assert "died 3 times" in job["error"]
 
 
-def test_a_worker_that_stopped_in_order_is_no_crash(database):
+def test_a_worker_that_stopped_in_order_is_not_a_crash(database):
     [job_id] = database.enqueue({})
     for _ in range(4):
         worker = database.worker()
@@ -177,7 +177,7 @@ def test_claims_condemnations_and_returns_at_the_same_time_leave_no_orphan(dsn, 
     assert database.sql("select state, count(*) from tenure.jobs group by state") == [("pending", 60)]
 
 
-def test_a_renewal_tells_when_a_duty_may_be_free_and_forgets_those_that_nobody_wants(database):
+def test_a_renewal_returns_when_a_duty_may_be_free_and_ignores_leases_that_expired_long_ago(database):
     worker = database.worker()
 
     def told() -> float | None:

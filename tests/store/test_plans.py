@@ -1,4 +1,4 @@
-"""The plans of the hot statements, whatever the statistics say: a queue's statistics are always stale."""
+"""The plans of the hot statements, under any statistics: a queue's statistics are always stale."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_behind_a_pooler_the_statements_of_workers_go_by_their_index_as_well(pre
 
 @pytest.mark.parametrize("which", ["healthy", "suspects", "all"])
 @pytest.mark.parametrize("mode", MODES)
-def test_a_claim_goes_by_an_index_of_pending_jobs_whatever_it_asks_for(prepared_dsn, mode, which):
+def test_every_claim_uses_an_index_of_pending_jobs(prepared_dsn, mode, which):
     with Database(prepared_dsn("analysed when every job was a dead letter, then filled"), **MODES[mode]) as database:
         nodes = plan(database, claim_query(A, B, lanes=LANES, which=which))
         assert walked(database, nodes) == []

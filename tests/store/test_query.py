@@ -33,7 +33,7 @@ def test_columns_in_another_order():
     assert (type(point), point.x, point.y) == (Point, 2, 1)
 
 
-def test_a_field_that_is_a_named_tuple_stands_for_its_columns():
+def test_a_field_that_is_a_named_tuple_is_read_from_its_columns():
     assert columns_of(Named) == ("x", "y", "name")
     assert decode(Named, "name y x", ("a", 1, 2)) == [Named(Point(2, 1), "a")]
     assert decode(Named, "x y name", (1, 2, "a")) == [Named(Point(1, 2), "a")]

@@ -1,4 +1,4 @@
-"""What code declares is what there is: whoever starts, in which order, and however many at once."""
+"""Schedules are what code declares, for any number of processes that start in any order."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_what_the_code_does_not_declare_any_more_is_retired_and_stays(database):
     assert tell(database, declared("t")) == {}
 
 
-def test_what_comes_back_soon_has_never_gone_and_what_comes_back_late_begins_anew(database):
+def test_a_schedule_declared_again_soon_was_never_retired_and_one_declared_late_starts_again(database):
     """Soon: old code started among new."""
     tell(database, declared())
     database.sql("update tenure.schedules set since = now() - interval '5 minutes'")
@@ -96,7 +96,7 @@ def test_apps_do_not_retire_each_others_nor_what_was_made_by_hand(database):
     assert database.sql("select name from tenure.schedules where retired_at is null order by name") == [("hand",), ("yours",)]
 
 
-def test_whoever_declares_a_name_owns_it_and_it_goes_on_as_it_was(database):
+def test_the_app_that_declares_a_name_owns_it_and_it_continues_as_it_was(database):
     tell(database, declared())
     planned(database)
     before = row(database, "since", "next_at")
@@ -130,7 +130,7 @@ async def test_old_and_new_code_that_start_at_once_do_not_wait_in_a_circle(dsn, 
 
 
 async def test_a_tick_under_way_is_waited_for_and_a_declaration_that_came_first_counts(dsn, database, other):
-    """The record names the version that it read, so a changed schedule is looked at anew."""
+    """The record names the version that it read, so a changed schedule is checked again."""
     tell(database, declared())
     term = database.term("cron")
     [(version,)] = database.sql("select version::text from tenure.schedules")
@@ -179,7 +179,7 @@ class App:
         self.database.run(schedules.withdraw_app(self.id))
 
     def crash(self) -> None:
-        """A while ago."""
+        """Earlier."""
         self.database.sql("delete from tenure.workers where id = %s", self.worker)
         ago = "clock_timestamp() - interval '2 minutes'"
         self.database.sql(f"update tenure.declarations set declared_at = {ago} where supervisor_id = %s", self.id)

@@ -1,4 +1,4 @@
-"""Leases of workers are renewed, whatever else PostgreSQL refuses."""
+"""Leases of workers are renewed even if PostgreSQL refuses other rows."""
 
 from __future__ import annotations
 

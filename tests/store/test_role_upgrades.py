@@ -115,7 +115,7 @@ async def test_a_worker_of_that_role_runs_jobs_and_has_nothing_to_migrate(shop, 
     await app.close()
 
 
-async def test_an_administrator_who_is_no_superuser_grants_for_the_owner_of_the_schema(shop, server, later):
+async def test_an_administrator_who_is_not_a_superuser_grants_for_the_owner_of_the_schema(shop, server, later):
     """What the default privileges of the administrator alone would not do."""
     await migrate(of(shop, "shop_owner"))
     with pytest.raises(psycopg.errors.InsufficientPrivilege, match="belongs to shop_owner") as refused:

@@ -60,7 +60,7 @@ def become(database: Database, role: str) -> None:
     database.sql(f"set role tenure_{role}")
 
 
-def test_who_may_only_hand_in_jobs_can_do_that_and_nothing_else(owner):
+def test_a_role_that_may_only_enqueue_can_do_that_and_nothing_else(owner):
     become(owner, "enqueue")
     [job_id] = owner.enqueue({"input": {"secret": 1}})
     assert job_id
@@ -78,7 +78,7 @@ def test_who_may_only_hand_in_jobs_can_do_that_and_nothing_else(owner):
         owner.sql("create table tenure.mine (id int)")
 
 
-def test_who_may_only_hand_in_jobs_can_make_groups_and_send_events(owner):
+def test_a_role_that_may_only_enqueue_can_create_groups_and_send_events(owner):
     become(owner, "enqueue")
     [group_id] = owner.enqueue({"kind": "tenure.group", "after": [], "open": True, "on_failure": "run"})
     [member] = owner.enqueue({"dependants": True})
@@ -92,13 +92,13 @@ def test_who_may_only_hand_in_jobs_can_make_groups_and_send_events(owner):
     assert owner.sql("select total, missing, open from tenure.blocked") == [(1, 1, False)]
 
 
-def test_asking_again_tells_who_may_only_hand_in_nothing_of_other_jobs_but_their_ids(owner):
+def test_repeating_an_enqueue_shows_a_role_that_may_only_enqueue_nothing_but_ids_of_other_jobs(owner):
     [job_id] = owner.enqueue({"input": {"secret": 1}})
     become(owner, "enqueue")
     assert owner.sql("select * from tenure.enqueue(%s, true)", json.dumps([{"id": job_id, "kind": "work"}]))[0][1] is True
 
 
-def test_who_may_only_look_sees_all_and_writes_nothing(owner):
+def test_a_role_that_may_only_read_sees_all_and_writes_nothing(owner):
     owner.enqueue({})
     become(owner, "read")
     assert owner.sql("select count(*) from tenure.all_jobs") == [(1,)]
@@ -230,7 +230,7 @@ def web_statements() -> list[Query]:
     ]
 
 
-def test_who_runs_workers_can_run_every_statement_of_theirs(owner):
+def test_the_role_of_workers_can_run_every_statement_of_workers(owner):
     become(owner, "worker")
     assert len(owner.sql("select * from tenure.migrations")) == len(migrations())
     owner.enqueue({}, {"delay": 60})

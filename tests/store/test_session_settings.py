@@ -1,4 +1,4 @@
-"""Settings of the role, the database or the DSN: what our statements rely on is pinned, or its absence is told."""
+"""Settings of the role, the database or the DSN: what our statements rely on is set, or an error is reported."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def settings_of(link: Link, names):
 
 
 @pytest.mark.parametrize("hot", [True, False])
-async def test_a_link_has_its_own_settings_whatever_the_database_says(hostile, hot):
+async def test_a_link_overrides_the_settings_of_the_database(hostile, hot):
     async with Link(DatabaseTarget.at(hostile), "test", hot=hot) as link:
         found = await settings_of(link, [*PINNED, "client_encoding", "enable_indexscan"])
         if link._connection.info.server_version >= TRANSACTION_TIMEOUT:
@@ -97,7 +97,7 @@ async def test_work_is_done_in_a_database_whose_settings_are_all_against_it(host
     await app.close()
 
 
-async def test_behind_a_pooler_times_are_read_whatever_their_style(fresh_dsn):
+async def test_behind_a_pooler_times_are_read_in_any_style(fresh_dsn):
     """No connection can set a style of its own there."""
     with psycopg.connect(fresh_dsn, autocommit=True) as connection:
         [(name,)] = connection.execute("select current_database()").fetchall()
@@ -179,7 +179,7 @@ def claim_of(worker, after):
 
 
 @pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
-async def test_a_database_in_another_encoding_stops_nobody(server_dsn, encoding):
+async def test_a_database_in_another_encoding_works(server_dsn, encoding):
     """A result that it cannot keep fails its own job."""
     name = f"encoded_{encoding.lower()}"
     with psycopg.connect(server_dsn, autocommit=True) as admin:

@@ -57,7 +57,7 @@ def test_a_claim_that_never_was_settles_nothing(database, state):
 
 
 @pytest.mark.parametrize("state", SETTLE)
-def test_a_run_whose_job_came_back_settles_nothing(database, state):
+def test_a_run_whose_job_was_requeued_settles_nothing(database, state):
     claim = claimed(database)
     database.condemn(claim.worker_id)
     database.return_jobs()
@@ -164,7 +164,7 @@ def test_what_was_settled_by_this_very_claim_is_found_again(database):
     assert database.run(jobs.find_settled(json.dumps([strange]))) == []
 
 
-def test_output_error_and_input_stand_in_history(database):
+def test_output_error_and_input_are_in_history(database):
     database.enqueue({"input": {"n": 1}, "queue": "mail", "priority": 7, "capability": "smtp"})
     claim = database.claim(database.worker(), queues=["mail"], capabilities=["smtp"])
     database.run(jobs.finish(claim.finished(output={"a": [1, None]})))

@@ -68,7 +68,7 @@ def ended(how: str, name: str) -> Any:
 
 @app.job(queue="later")
 async def ship(name: str) -> None:
-    """Stays where it is: nobody serves its queue."""
+    """Stays pending: no worker serves its queue."""
 
 
 @app.job(retry=AT_ONCE)

@@ -32,7 +32,7 @@ class Points:
 
 
 class Shop:
-    """What everybody can see: the user's rows, the jobs handed on, and what became of the job itself."""
+    """What other sessions can see: the user's rows, the child jobs, and the outcome of the job itself."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -73,7 +73,7 @@ class Shop:
             row[0] for row in self.sql("select id::text from tenure.jobs where kind <> 'ship' and input ->> 'name' = %s", name)
         ]
 
-    def give_back(self, name: str) -> None:
+    def requeue(self, name: str) -> None:
         self.sql(
             """update tenure.jobs
                   set claim_id = null, state = 'pending', position = nextval('tenure.job_position')

@@ -200,7 +200,7 @@ async def test_a_handler_cannot_commit_by_itself(app, shop):
     assert names(shop) == []
 
 
-async def test_connections_come_back_whatever_became_of_the_run(app, shop):
+async def test_connections_are_released_after_every_outcome_of_the_run(app, shop):
     @app.job(retry=AT_ONCE, atomic=True)
     async def in_loop(ctx: Context, n: int) -> int:
         async with ctx.db() as tx:
@@ -232,11 +232,11 @@ async def test_what_it_said_is_written_even_though_its_transaction_is_undone(app
     @app.job(max_attempts=1, atomic=True)
     async def work(ctx: Context) -> None:
         ctx.progress(50, "half")
-        ctx.log.info("got so far")
+        ctx.log.info("first write done")
         raise ValueError
 
     async with serving(app):
         handle = await work.enqueue()
         await over(handle)
         assert (await handle.progress()).message == "half"
-    assert shop.sql("select lines #>> '{0,message}' from tenure.logs") == [("got so far",)]
+    assert shop.sql("select lines #>> '{0,message}' from tenure.logs") == [("first write done",)]

@@ -1,4 +1,4 @@
-"""kill -9 at every point between the first write and the commit: the job comes back, and all of it happens exactly once."""
+"""kill -9 at every point from the first write to the commit: the job is requeued, and its writes are applied exactly once."""
 
 from __future__ import annotations
 

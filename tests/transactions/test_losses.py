@@ -48,7 +48,7 @@ async def test_a_connection_that_breaks_before_the_commit_costs_an_attempt_and_n
 
 @pytest.fixture
 def told(app):
-    """What those who listen to events hear."""
+    """The events that subscribers receive."""
     seen: list[JobSettled | RunLost] = []
     app.on(JobSettled, RunLost)(seen.append)
     yield seen
@@ -111,7 +111,7 @@ async def test_a_commit_that_was_never_sent_is_made_again(cutter, shop, points):
 
 @pytest.fixture
 async def impatient(dsn, shop, monkeypatch, caplog):
-    """An app whose worker does not wait long for those who do not listen."""
+    """An app whose worker does not wait long for handlers that ignore an abort."""
     for module in ("calling", "monitor"):
         monkeypatch.setattr(f"tenure.worker.run.{module}.ABORT_PATIENCE", 0.1)
     caplog.set_level(logging.CRITICAL, "tenure")
@@ -123,7 +123,7 @@ async def impatient(dsn, shop, monkeypatch, caplog):
 
 
 async def left_alone(app, shop):
-    """The handler was told to end and did not, and its transaction was ended over its head."""
+    """The handler was aborted and did not stop, and its transaction was ended by the worker."""
     await until(lambda: app.abandoned)
     await until(lambda: shop.sql(f"select count(*) from pg_stat_activity where {HANDLERS} and state <> 'idle'"), is_=[(0,)])
 
@@ -151,12 +151,12 @@ async def honest_work(app):
 HONEST = [("honest in_loop",), ("honest in_thread",)]
 
 
-async def test_what_an_abandoned_thread_still_writes_does_not_count_with_anybody(impatient, shop):
-    """It goes on with a connection that others may be using by now."""
+async def test_what_an_abandoned_thread_still_writes_is_never_committed(impatient, shop):
+    """It continues with a connection that others may be using by now."""
     go_on, wrote = threading.Event(), threading.Event()
 
     @impatient.job(max_attempts=1, timeout="50ms")
-    def deaf(ctx: Context) -> None:
+    def ignores_abort(ctx: Context) -> None:
         with ctx.transaction() as tx:
             tx.execute(INSERT, ["before"])
             go_on.wait(20)
@@ -166,18 +166,18 @@ async def test_what_an_abandoned_thread_still_writes_does_not_count_with_anybody
                 wrote.set()
 
     async with honest_work(impatient):
-        await deaf.enqueue()
+        await ignores_abort.enqueue()
         await left_alone(impatient, shop)
         go_on.set()
         await until(wrote.is_set)
     assert shop.sql("select name from public.payments order by 1") == HONEST
 
 
-async def test_what_an_abandoned_coroutine_still_writes_does_not_count_with_anybody(impatient, shop):
+async def test_what_an_abandoned_coroutine_still_writes_is_never_committed(impatient, shop):
     go_on, wrote = asyncio.Event(), asyncio.Event()
 
     @impatient.job(max_attempts=1, timeout="50ms")
-    async def deaf(ctx: Context) -> None:
+    async def ignores_abort(ctx: Context) -> None:
         async with ctx.transaction() as tx:
             await tx.execute(INSERT, ["before"])
             with suppress(asyncio.CancelledError):
@@ -189,7 +189,7 @@ async def test_what_an_abandoned_coroutine_still_writes_does_not_count_with_anyb
                 wrote.set()
 
     async with honest_work(impatient):
-        await deaf.enqueue()
+        await ignores_abort.enqueue()
         await left_alone(impatient, shop)
         go_on.set()
         await until(wrote.is_set)

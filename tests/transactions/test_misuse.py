@@ -29,7 +29,7 @@ async def refused(app, job, words):
 
 
 async def test_a_session_given_inside_of_another_transaction_is_refused(app, shop, dsn):
-    """It would be another transaction, and nobody would commit it."""
+    """It would be another transaction, which would never be committed."""
 
     @app.job(max_attempts=1, atomic=True)
     async def work(ctx: Context) -> None:

@@ -31,7 +31,7 @@ async def worker(app):
 
 @pytest.fixture
 def contexts(app):
-    """Of the runs so far."""
+    """Of all runs up to now."""
     seen: dict[UUID, Context] = {}
 
     @app.middleware
@@ -74,7 +74,7 @@ def observe(shop):
     return seen
 
 
-async def test_before_the_block_has_ended_nobody_sees_anything_either(worker, shop, points):
+async def test_before_the_block_has_ended_no_other_session_sees_anything_either(worker, shop, points):
     points.hold("handed on")
     await EXECUTORS["in_loop"].enqueue("ada")
     await points.reached("handed on")
@@ -93,7 +93,7 @@ KEPT = {"returns Fail": "failed", "returns Cancel": "canceled", "returns Snooze"
 
 
 @EVERYWHERE
-async def test_whatever_is_raised_in_the_block_or_after_it_undoes_all_of_it(app, worker, shop, executor):
+async def test_any_error_in_the_block_or_after_it_undoes_all_of_it(app, worker, shop, executor):
     job = EXECUTORS[executor]
     wanted = {f"{how} inside": (0, 0, state) for how, state in UNDONE.items()}
     wanted |= {f"{how} after": (0, 0, state) for how, state in UNDONE.items()}
@@ -135,7 +135,7 @@ async def test_a_run_whose_job_was_taken_away_commits_nothing_and_the_next_run_a
 
     await until(lambda: {event.fence for event in lost}, is_={1})
     assert shop.seen("ada") == (0, 0, "running")
-    shop.give_back("ada")
+    shop.requeue("ada")
     await shop.comes_to("ada", 1, 1, "completed")
     assert [entry["fence"] for entry in points.passed("left")] == [1, 3]
 

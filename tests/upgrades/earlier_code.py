@@ -87,7 +87,7 @@ def _released(version: int) -> Iterator[tuple[str, str]]:
 
 
 def _git(*words: str) -> str:
-    """Empty where there is no git, no history, or no such commit."""
+    """Empty without git, without history, or without such a commit."""
     try:
         done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
     except FileNotFoundError:

@@ -135,7 +135,7 @@ async def run(dsn: str, requests: int, examples: int, seed: int) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser("python -m tests.web.fuzz_api")
-    parser.add_argument("--requests", type=int, default=3000, help="stop after so many (3000)")
+    parser.add_argument("--requests", type=int, default=3000, help="stop after this many (3000)")
     parser.add_argument("--examples", type=int, default=20, help="for each operation in a turn (20)")
     parser.add_argument("--seed", type=int, default=1, help="of the first turn (1)")
     given = parser.parse_args()

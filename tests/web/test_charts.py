@@ -61,7 +61,7 @@ def test_joined_rows_keep_every_job():
     assert joined(rows, None) == rows
 
 
-async def test_the_server_says_who_it_is(serving, sql):
+async def test_the_server_reports_its_versions_and_database(serving, sql):
     web = await serving.admin()
     reply = (await web.get("/server")).json()
     assert (reply["tenure"], reply["schema"], [(reply["database"],)]) == (__version__, "tenure", sql("select current_database()"))

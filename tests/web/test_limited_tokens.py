@@ -139,7 +139,7 @@ async def test_a_token_for_the_queue_of_bulk_actions_gets_access_to_its_own(jobs
     assert (await tracking.get(f"/jobs/{answer['job']['id']}")).json()["status"] == "pending"
 
 
-async def test_a_link_that_followed_meanwhile_is_not_completed_by_those_who_may_not_see_it(
+async def test_a_link_that_followed_meanwhile_is_not_completed_by_a_token_that_may_not_see_it(
     app: Tenure, serving: Serving, monkeypatch
 ):
     @app.job(queue="hidden")
@@ -263,7 +263,7 @@ async def test_a_viewer_learns_nothing_of_changes_of_a_job_that_it_may_not_see(j
 
 
 async def test_failures_of_a_kind_in_several_queues_are_grouped_for_each_token(jobs: Tenure, serving: Serving):
-    """The group of all queues was hidden as a whole from those who may see one of them."""
+    """The group of all queues was hidden as a whole from tokens that may see one of them."""
     server = await serving.serve()
     admin = await server.client(await serving.token())
     mine = await send(admin, "burn", {"why": "no paper"})

@@ -381,7 +381,7 @@ async def test_nothing_more_is_read_from_a_client_that_does_not_take_what_it_was
     assert max(most) <= 60
     taking.set()
     refused = {(await live.receive())["topic"] for _ in range(200)}
-    assert len(refused) == 200, "nothing is lost when it goes on"
+    assert len(refused) == 200, "nothing is lost when it continues"
 
 
 UPDATES, LARGE = 600, 15_000

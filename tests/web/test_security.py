@@ -638,7 +638,7 @@ async def test_s14_every_change_is_recorded_before_and_after(jobs, serving):
     assert (page["entries"] + rest["entries"])[::-1] == entries
 
 
-async def test_s14_an_entry_tells_what_the_call_was_made_with(jobs, serving, sql):
+async def test_s14_an_entry_records_what_the_call_was_made_with(jobs, serving, sql):
     server = await serving.serve()
     web = await serving.admin()
     job_id = await send(web)

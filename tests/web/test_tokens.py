@@ -170,7 +170,7 @@ async def test_wrong_tokens_of_an_address_are_limited_but_known_ones_work(jobs, 
     assert (await good.get("/session")).status_code == 200
 
 
-async def test_requests_of_an_address_are_limited_before_it_is_known_who_asks(jobs, serving):
+async def test_requests_of_an_address_are_limited_before_authentication(jobs, serving):
     web_app = WebApp(serving.app, WebOptions(address_rate=0.1))
     token = await serving.token()
     near, far, local = [
@@ -378,7 +378,7 @@ async def test_pages_with_expired_tracker_tokens_do_not_lock_out_others_with_the
 # The host's own users
 
 
-async def test_a_hook_says_who_asks(jobs, serving, sql):
+async def test_a_hook_names_the_principal(jobs, serving, sql):
     async def authorize(request):
         name = request.headers.get("x-user")
         return (

@@ -1,6 +1,6 @@
 """One handler in four executors: as a coroutine and as a plain function, each also in a process of its own.
 
-Which behaviour is wanted stands in the input, so that all of them are asked the same way. Imported by the test and by the
+The input selects the behaviour, so that all of them are called the same way. Imported by the test and by the
 processes: what a handler saw goes into a file, or into its output.
 """
 
@@ -53,7 +53,7 @@ class Awkward(Exception):
 
 
 def note(order: Order, **seen: Any) -> None:
-    """A line for the test to read, from whatever process."""
+    """A line for the test to read, from any process."""
     file = os.open(Path(order.folder) / "notes", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     os.write(file, json.dumps({"pid": os.getpid(), **seen}).encode() + b"\n")
     os.close(file)
@@ -98,7 +98,7 @@ def raise_named(ctx: Context, order: Order) -> Any:
     raise {error.__name__: error for error in known}[order.text]("by the handler")
 
 
-def give_what_is_no_json(ctx: Context, order: Order) -> Any:
+def return_non_json(ctx: Context, order: Order) -> Any:
     return object()
 
 
@@ -152,7 +152,7 @@ def die_before_a_child(ctx: Context, order: Order) -> Any:
 ACTS: dict[str, Callable[[Context, Order], Any]] = {
     fn.__name__: fn
     for fn in (
-        give, decide, fail, give_up, raise_named, give_what_is_no_json, tell, exit_at_once, kill_itself, die_before_a_child,
+        give, decide, fail, give_up, raise_named, return_non_json, tell, exit_at_once, kill_itself, die_before_a_child,
     )
 }  # fmt: skip
 

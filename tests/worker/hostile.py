@@ -1,4 +1,4 @@
-"""What nobody can keep or write down, and deeds that try it anyway. Done by the handlers of `handlers.py`."""
+"""Values that cannot be stored or printed, and actions that try it anyway. Used by the handlers of `handlers.py`."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ NOT_KEPT: dict[str, Callable[[], Any]] = {
     "no end": endless,
     "more digits than Python reads": lambda: 10**5000,
     "more digits than PostgreSQL keeps": lambda: 10**140_000,
-    "bytes that are no text": lambda: b"\xff\xfe",
+    "bytes that are not text": lambda: b"\xff\xfe",
     "no JSON at all": lambda: [object()],
     "no words": Wordless,
 }

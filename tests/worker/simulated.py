@@ -59,7 +59,7 @@ class SimulatedStore:
         self.open.remove(transaction)
         self.latest_ended = max(self.latest_ended, transaction.xid)
 
-    def give_back(self, job: SimulatedJob) -> None:
+    def requeue(self, job: SimulatedJob) -> None:
         job.running = False
         self.returns[job.queue] = self.returns.get(job.queue, 0) + 1
 

@@ -109,7 +109,7 @@ async def test_the_outcome_of_a_stale_run_is_refused(app, database, caplog):
     assert (status.state, status.fence, status.output) == ("running", 2, None)
 
 
-async def test_a_condemned_worker_goes_on_under_a_new_name(app, database):
+async def test_a_condemned_worker_continues_under_a_new_id(app, database):
     job, reasons, started = watched(app)
 
     @app.job
@@ -124,7 +124,7 @@ async def test_a_condemned_worker_goes_on_under_a_new_name(app, database):
         await until(lambda: reasons, is_=["taken_by_another_worker"])
         await after.enqueue()
         await until(lambda: database.sql("select kind, worker_id::text from tenure.history"), is_=[("after", worker.worker_id)])
-        # The reaper gives the job back, and it starts anew under the new name.
+        # The reaper requeues the job, and it starts again under the new worker id.
         await until(
             lambda: database.sql("select worker_id::text from tenure.held_jobs"),
             is_=[(worker.worker_id,)],
@@ -132,7 +132,7 @@ async def test_a_condemned_worker_goes_on_under_a_new_name(app, database):
         )
 
 
-async def test_a_job_whose_own_lease_ran_out_comes_back(app, database):
+async def test_a_job_whose_own_lease_expired_is_requeued(app, database):
     fences: list[int] = []
 
     @app.job(lease="500ms")
@@ -194,7 +194,7 @@ async def test_a_stopping_worker_keeps_its_lease_for_as_long_as_its_jobs_run(app
 
 
 async def test_jobs_of_a_claim_whose_answer_was_lost_still_run(app, database, monkeypatch):
-    """The claim was committed, but the connection broke before its rows arrived: they are ours, and nobody runs them."""
+    """The claim was committed, but the connection broke before its rows arrived: the jobs are held, and do not run."""
     fetch, lost = Link.fetch, []
 
     async def fetch_and_lose(self: Link, query: Any, **more: Any) -> Any:

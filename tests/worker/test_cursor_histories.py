@@ -1,4 +1,4 @@
-"""A worker never loses sight of a job, whatever happens around it: many short histories, made by chance."""
+"""A worker finds every job, regardless of what other sessions do: many short random histories."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ class Queues(RuleBasedStateMachine):
 
     @precondition(lambda self: any(job.running for job in self.store.jobs))
     @rule(data=st.data())
-    def give_back(self, data: st.DataObject) -> None:
-        self.store.give_back(data.draw(st.sampled_from([job for job in self.store.jobs if job.running])))
+    def requeue(self, data: st.DataObject) -> None:
+        self.store.requeue(data.draw(st.sampled_from([job for job in self.store.jobs if job.running])))
 
     @rule(worker=st.integers(0, 1))
     def survey(self, worker: int) -> None:

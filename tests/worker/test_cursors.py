@@ -50,7 +50,7 @@ def test_lanes_of_all_queues_go_by_priority_and_queues_take_turns():
 
 
 def test_a_lane_read_to_its_end_begins_after_what_was_known_before():
-    """Whatever else stands there was not for this worker."""
+    """All other rows there were not for this worker."""
     cursors = Cursors(["mail"])
     cursors.meet("mail", 50)
     for second, position in enumerate((40, 60, 80)):
@@ -118,7 +118,7 @@ def test_a_worker_with_all_slots_filled_sweeps_now_and_then_and_from_the_very_st
 
 
 @pytest.mark.parametrize("slots", [1, 3], ids=["all slots filled", "slots to spare"])
-def test_a_late_commit_is_found_by_the_next_sweep_however_many_claims_come_before_it(slots):
+def test_a_late_commit_is_found_by_the_next_sweep_after_any_number_of_claims(slots):
     store, cursors = SimulatedStore(), Cursors(["mail"])
     cursors._next_full_sweep = math.inf
     late = store.begin()
@@ -133,7 +133,7 @@ def test_a_late_commit_is_found_by_the_next_sweep_however_many_claims_come_befor
     assert job.running
 
 
-def test_a_sweep_that_filled_the_slots_goes_on_where_it_stopped():
+def test_a_sweep_that_filled_the_slots_continues_where_it_stopped():
     """A transaction that committed late with more jobs than there are slots: none of them may wait for a full sweep."""
     store, cursors = SimulatedStore(), Cursors(["mail"])
     cursors._next_full_sweep = math.inf

@@ -43,7 +43,7 @@ async def test_the_highest_priority_runs_first_and_equals_in_order(app, database
     assert ran == [2, 4, 1, 3, 0]
 
 
-async def test_a_failed_run_is_tried_again_after_a_while_and_completes(app, database):
+async def test_a_failed_run_is_retried_after_its_backoff_and_completes(app, database):
     attempts = []
 
     @app.job(retry=AT_ONCE)
@@ -74,7 +74,7 @@ async def test_a_retry_waits_for_its_back_off(app, database):
     assert database.sql("select run_at - started_at > interval '59 minutes' from tenure.jobs") == [(True,)]
 
 
-async def test_when_the_attempts_are_used_up_the_job_is_set_aside(app, database):
+async def test_when_the_attempts_are_used_up_the_job_is_dead_lettered(app, database):
     ran = []
 
     @app.job(retry=AT_ONCE)
@@ -90,7 +90,7 @@ async def test_when_the_attempts_are_used_up_the_job_is_set_aside(app, database)
     assert "ValueError: never" in (status.error or "")
 
 
-async def test_what_the_policy_gives_up_on_is_set_aside_at_once(app, database):
+async def test_an_error_that_the_policy_gives_up_on_dead_letters_at_once(app, database):
     @app.job(retry=Retry(max_attempts=5, give_up_on=KeyError))
     async def work() -> None:
         raise KeyError("gone")
@@ -147,7 +147,7 @@ class Message(BaseModel):
     copies: int
 
 
-async def test_a_stored_input_that_no_longer_fits_is_set_aside_at_once_with_every_fault(app, database):
+async def test_a_job_whose_stored_input_no_longer_fits_is_dead_lettered_at_once_with_every_fault(app, database):
     ran = []
 
     @app.job(max_attempts=5)
@@ -184,7 +184,7 @@ class Rude(BaseException):
 @pytest.mark.parametrize(
     "error", [SystemExit, KeyboardInterrupt, asyncio.CancelledError, Rude, StopIteration], ids=lambda e: e.__name__
 )
-async def test_whatever_a_handler_raises_ends_its_job_and_not_the_worker(app, database, error, run_in):
+async def test_any_error_of_a_handler_ends_its_job_and_not_the_worker(app, database, error, run_in):
     async def in_loop() -> None:
         raise error
 

@@ -1,4 +1,4 @@
-"""What happens, told to those who asked: each event with its fields, and no subscriber can harm the work."""
+"""Events for subscribers: each event with its fields, and no subscriber can harm a job."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def seen(app):
     return seen
 
 
-async def test_every_job_handed_in_is_reported(app, seen):
+async def test_every_enqueued_job_is_reported(app, seen):
     @app.job
     async def work() -> None: ...
 
@@ -66,7 +66,7 @@ async def test_every_job_handed_in_is_reported(app, seen):
     assert seen == [JobEnqueued(job_id=handle.id, kind="work") for handle in handles]
 
 
-async def test_a_job_that_stood_for_its_key_already_was_not_handed_in(app, seen):
+async def test_a_call_whose_key_was_taken_is_not_reported_as_enqueued(app, seen):
     @app.job
     async def work() -> None: ...
 
@@ -76,7 +76,7 @@ async def test_a_job_that_stood_for_its_key_already_was_not_handed_in(app, seen)
     assert seen == [JobEnqueued(job_id=first.id, kind="work")]
 
 
-async def test_a_refused_job_was_not_handed_in(app, seen):
+async def test_a_refused_job_is_not_reported_as_enqueued(app, seen):
     @app.job
     async def work(n: int) -> None: ...
 
@@ -279,7 +279,7 @@ async def test_subscribers_may_be_coroutines_and_may_choose(app):
     "event_type", [JobEnqueued, JobStarted, JobSettled, WorkerStarted, WorkerStopping, WorkerStopped, LeaderElected]
 )
 @pytest.mark.parametrize("kind", ["plain", "async"])
-async def test_a_failing_subscriber_is_reported_and_harms_nobody(app, caplog, event_type, kind):
+async def test_a_failing_subscriber_is_reported_and_harms_no_other(app, caplog, event_type, kind):
     heard = []
 
     def fails(event: Event) -> None:
@@ -305,7 +305,7 @@ async def test_a_failing_subscriber_is_reported_and_harms_nobody(app, caplog, ev
     assert "in the subscriber" in caplog.text
 
 
-async def test_a_coroutine_hears_of_jobs_handed_in_by_code_without_a_loop(app, caplog):
+async def test_a_coroutine_receives_events_of_jobs_enqueued_by_code_without_a_loop(app, caplog):
     heard = []
 
     @app.on(JobEnqueued)
@@ -321,7 +321,7 @@ async def test_a_coroutine_hears_of_jobs_handed_in_by_code_without_a_loop(app, c
     assert heard == [handle.id]
 
 
-async def test_a_slow_subscriber_that_waits_holds_nobody_up(app):
+async def test_a_slow_subscriber_that_waits_delays_no_job(app):
     lingering, may_end = [], asyncio.Event()
 
     @app.on(JobStarted)
@@ -340,6 +340,6 @@ async def test_a_slow_subscriber_that_waits_holds_nobody_up(app):
 
 
 @pytest.mark.parametrize("wrong", [int, "JobSettled", JobEnqueued(job_id=UUID(int=1), kind="x"), None, Exception])
-def test_subscribing_to_what_is_no_event_is_refused(dsn, wrong):
+def test_subscribing_to_a_class_that_is_not_an_event_is_refused(dsn, wrong):
     with pytest.raises(ConfigError, match="is not an event"):
         Tenure(dsn).on(wrong)(print)

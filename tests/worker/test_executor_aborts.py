@@ -29,7 +29,7 @@ def reasons(folder):
 
 
 @everywhere
-async def test_a_kind_may_run_only_for_so_long(shared_worker, executor, tmp_path):
+async def test_a_kind_with_a_timeout_runs_no_longer(shared_worker, executor, tmp_path):
     handle = await HURRIED[executor].enqueue(Order(act="wait", folder=str(tmp_path)))
     failed = await failure(handle)
     assert (failed.state, failed.error_type) == ("dead_letter", "TimeoutError")
@@ -110,7 +110,7 @@ async def test_a_worker_may_leave_while_a_process_for_its_job_is_being_started(s
         ("process_async", "kill_itself", "signal SIGKILL"),
     ],
 )
-async def test_a_job_whose_process_dies_three_times_is_set_aside_and_harms_no_neighbour(
+async def test_a_job_whose_process_dies_three_times_is_dead_lettered_and_harms_no_neighbour(
     shared_worker, executor, act, cause, tmp_path
 ):
     neighbour = await JOBS[executor].enqueue(Order(act="wait_for_release", folder=str(tmp_path)))

@@ -67,7 +67,7 @@ async def test_a_job_may_cancel_itself(shared_worker, executor, how):
     assert (await handle.status()).state == "canceled"
 
 
-async def test_an_error_is_tried_again_and_then_set_aside_with_its_traceback(shared_worker, executor):
+async def test_a_failed_job_is_retried_and_then_dead_lettered_with_its_traceback(shared_worker, executor):
     handle = await JOBS[executor].enqueue(Order(act="fail"))
     failed = await failure(handle)
     assert (failed.state, failed.error_type, failed.message) == ("dead_letter", "ValueError", "boom in attempt 2")
@@ -101,7 +101,7 @@ async def test_what_is_meant_to_end_a_program_ends_only_the_job(shared_worker, e
     assert await (await JOBS[executor].enqueue(Order(act="give"))).result("30s")
 
 
-async def test_a_cancellation_that_nobody_asked_for_is_an_error(shared_worker, executor):
+async def test_a_cancellation_that_was_not_requested_is_an_error(shared_worker, executor):
     handle = await JOBS[executor].enqueue(Order(act="raise_named", text="CancelledError"))
     failed = await failure(handle)
     assert (failed.state, failed.error_type) == ("dead_letter", "CancelledError")
@@ -122,14 +122,14 @@ async def test_an_exception_that_cannot_be_printed_is_reported_by_its_name(share
     assert "raise {error.__name__: error for error in known}" in failed.traceback
 
 
-async def test_a_result_that_is_no_json_is_an_error_of_the_job(shared_worker, executor):
-    handle = await JOBS[executor].enqueue(Order(act="give_what_is_no_json"))
+async def test_a_result_that_is_not_json_is_an_error_of_the_job(shared_worker, executor):
+    handle = await JOBS[executor].enqueue(Order(act="return_non_json"))
     failed = await failure(handle)
     assert (failed.state, failed.error_type) == ("dead_letter", "InvalidOutput")
     assert f"the result of job '{executor}_job' does not fit its annotation" in failed.message
 
 
-async def test_a_handler_knows_its_run_and_what_it_tells_arrives(shared_worker, executor):
+async def test_a_handler_knows_its_run_and_its_progress_and_log_lines_are_stored(shared_worker, executor):
     meta = {"trace": "t1", "schedule": {"name": "of the user", "for": "2026-03-03T12:00:00+00:00", "late": True}}
     handle = await JOBS[executor].using(auth={"user": 7}, meta=meta).enqueue(Order(act="tell"))
     facts = json.loads((await handle.result("30s")).order.text)
@@ -156,7 +156,7 @@ async def test_a_handler_knows_its_run_and_what_it_tells_arrives(shared_worker, 
     assert said == [("info", "first", {"size": 3, "place": "here"}), ("warning", "second", None)] * 2
 
 
-async def test_a_job_handed_in_by_a_handler_knows_its_parent(shared_worker, executor):
+async def test_a_job_enqueued_by_a_handler_knows_its_parent(shared_worker, executor):
     handle = await JOBS[executor].using(auth="alice").enqueue(Order(act="hand_on"))
     child = (await handle.result("30s")).order.text
     found = shared_worker.sql("select parent_id, auth, enqueued_by is not null from tenure.all_jobs where id = %s", child)

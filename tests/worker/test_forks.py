@@ -90,7 +90,7 @@ async def test_programs_that_a_handler_has_started_end_with_its_process(worker, 
 
 
 @pytest.mark.slow
-async def test_a_program_in_a_session_of_its_own_goes_on(worker, result):
+async def test_a_program_in_a_session_of_its_own_continues(worker, result):
     daemon = await result("start_daemon_in_process")
     try:
         worker.terminate()

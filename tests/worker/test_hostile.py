@@ -1,4 +1,4 @@
-"""What nobody can keep: refused where it is handed in, and an error that can be read where a handler produces it."""
+"""Values that cannot be stored: an enqueue is refused, and a handler that produces one gets an error that can be read."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Parcel(BaseModel):
 
 @pytest.fixture(scope="module")
 def keep(shared_worker):
-    """A job that nobody runs."""
+    """A job that no worker runs."""
 
-    @shared_worker.app.job(name="keep", queue="nobody's")
+    @shared_worker.app.job(name="keep", queue="unserved")
     async def keep(content: Any) -> None: ...
 
     return keep
@@ -35,7 +35,7 @@ def keep(shared_worker):
 
 @pytest.fixture(scope="module")
 def keep_parcel(shared_worker):
-    @shared_worker.app.job(name="keep_parcel", queue="nobody's")
+    @shared_worker.app.job(name="keep_parcel", queue="unserved")
     async def keep_parcel(parcel: Parcel) -> None: ...
 
     return keep_parcel
@@ -111,7 +111,7 @@ async def still_works(executor):
         ("log long", lambda line: 100 < len(line["message"]) <= 2000 and 100 < len(line["fields"]["wide"]) <= 2000),
     ],
 )
-async def test_whatever_a_handler_logs_is_kept_as_far_as_it_can_be(shared_worker, executor, deed, looks_right):
+async def test_anything_a_handler_logs_is_kept_as_far_as_possible(shared_worker, executor, deed, looks_right):
     handle = await DEEDS[executor].enqueue(deed)
     await handle.result("30s")
     before, line = shared_worker.lines(handle)
@@ -128,7 +128,7 @@ async def test_whatever_a_handler_logs_is_kept_as_far_as_it_can_be(shared_worker
         ("long progress", lambda message: message.startswith("ää") and len(message) <= 500),
     ],
 )
-async def test_whatever_a_handler_says_about_its_progress_is_kept_as_far_as_it_can_be(shared_worker, executor, deed, looks_right):
+async def test_any_progress_of_a_handler_is_kept_as_far_as_possible(shared_worker, executor, deed, looks_right):
     handle = await DEEDS[executor].enqueue(deed)
     await handle.result("30s")
     progress = await handle.progress()
@@ -148,7 +148,7 @@ async def test_whatever_a_handler_says_about_its_progress_is_kept_as_far_as_it_c
         ("raise blank", "ValueError", ""),
     ],
 )
-async def test_whatever_a_handler_raises_can_be_read(shared_worker, executor, deed, error_type, told):
+async def test_any_error_of_a_handler_can_be_read(shared_worker, executor, deed, error_type, told):
     handle = await DEEDS[executor].enqueue(deed)
     failed = await failure(handle)
     assert failed.state == "dead_letter"

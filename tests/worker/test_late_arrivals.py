@@ -92,7 +92,7 @@ async def test_all_jobs_of_a_late_commit_are_found_without_waiting_for_a_full_sw
 
 
 async def test_a_late_first_job_of_a_new_database_is_found(claimer, database, other):
-    """Before its first use a sequence says 1, which is nobody's position yet."""
+    """Before its first use a sequence returns 1, which is not yet the position of a job."""
     for _ in range(3):
         assert await ids(claimer) == []
     with other.connection.transaction():
@@ -170,7 +170,7 @@ async def test_jobs_of_a_claim_that_was_rolled_back_are_found_by_the_full_sweep(
     await until(lambda: ids(claimer), is_=early, within=5)
 
 
-async def test_a_resumed_queue_is_read_from_where_it_stood(claimer, database):
+async def test_a_resumed_queue_is_read_from_its_old_cursor(claimer, database):
     first = database.enqueue({}, {})
     assert sorted(await ids(claimer)) == sorted(first)
     database.sql("insert into tenure.queues (name, paused_at) values ('default', now())")
@@ -199,7 +199,7 @@ def test_behind_an_old_snapshot_a_claim_from_the_cursor_does_not_walk_over_what_
 
 
 def go_through(database: Database, worker: str, cursors: rules.Cursors, count: int, *, now: float) -> None:
-    """So many jobs come and are gone, with a sweep at each of the next two seconds, and ten more are there."""
+    """This many jobs are enqueued and finished, with a sweep at each of the next two seconds, and ten more are pending."""
     database.enqueue(*({} for _ in range(count)))
     for moment in (*(now for _ in range(count // 1000 + 1)), now + 1.0, now + 1.0, now + 2.0):
         plan = cursors.plan(moment)
@@ -231,7 +231,7 @@ def find(node: dict[str, Any], name: str) -> int:
     return max((find(inner, name) for inner in node.get("Plans", ())), default=0)
 
 
-async def test_kinds_that_nobody_here_knows_are_named_once(claimer, database, caplog):
+async def test_kinds_that_are_not_registered_here_are_named_once(claimer, database, caplog):
     database.enqueue({"kind": "strange"}, {"kind": "strange"})
     assert await ids(claimer) == []
     claimer._next_survey = 0.0

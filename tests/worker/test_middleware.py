@@ -93,7 +93,7 @@ async def test_a_layer_sees_what_the_handler_raises_and_lets_it_pass(app, execut
 
 
 @everywhere
-async def test_what_a_layer_raises_from_the_handlers_error_still_tells_of_that(app, executor):
+async def test_what_a_layer_raises_from_the_handlers_error_still_shows_that_error(app, executor):
     async def translate(ctx, call_next):
         try:
             return await call_next()

@@ -211,7 +211,7 @@ async def test_the_notes_of_a_stale_run_are_refused(app, database):
 
 
 async def test_what_is_said_while_the_jobs_row_is_locked_for_a_moment_is_not_lost(app, database, other, sent):
-    """A job that the run itself hands in holds a lock on its row until that is committed; so may an operator's look."""
+    """An enqueue of the run itself locks the row of its job until it is committed; an operator's query may do the same."""
     said, go_on = asyncio.Event(), asyncio.Event()
 
     @app.job(lease="1h")

@@ -54,7 +54,7 @@ async def test_the_more_peers_the_fewer_claim(app, monkeypatch, peers, drawn, cl
         assert running._claims._woken.is_set()
 
 
-async def test_who_finds_more_than_it_can_take_calls_the_others(app, database, monkeypatch):
+async def test_a_worker_that_finds_more_than_it_can_take_wakes_the_others(app, database, monkeypatch):
     sent: list[Wakeup] = []
 
     @app.job

@@ -1,11 +1,11 @@
-"""Notifications only save time: whoever hears nothing looks."""
+"""Notifications only save time: a worker that receives none polls."""
 
 from __future__ import annotations
 
 from tests.waiting import until
 
 
-async def test_jobs_that_nobody_announced_are_found_by_looking(app, database):
+async def test_jobs_without_a_notification_are_found_by_polling(app, database):
     @app.job
     async def work() -> None: ...
 

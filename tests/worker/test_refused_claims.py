@@ -120,7 +120,7 @@ async def test_it_runs_when_it_is_no_longer_refused(app, database, refuse, caplo
     assert len(complaints(caplog)) == 1
 
 
-async def test_it_is_reported_once_however_often_it_is_refused(app, database, refuse, caplog, monkeypatch):
+async def test_repeated_refusals_are_reported_once(app, database, refuse, caplog, monkeypatch):
     monkeypatch.setattr(refused_jobs, "FIRST_AGAIN", 0.05)
     refuse()
     database.enqueue(*numbered(0))

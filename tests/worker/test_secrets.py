@@ -25,7 +25,7 @@ def over(database, count):
     return until(lambda: database.sql(finished), is_=[(count,)])
 
 
-async def test_neither_input_nor_output_nor_password_is_logged_whatever_happens(app, database, caplog):
+async def test_neither_input_nor_output_nor_password_is_ever_logged(app, database, caplog):
     assert PASSWORD in str(app.settings.dsn)
     soon = Retry(max_attempts=2, initial="10ms", max_backoff="10ms")
 

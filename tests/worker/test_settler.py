@@ -301,7 +301,7 @@ async def test_behind_a_pooler_a_locked_row_holds_up_no_other_outcome(app, datab
         await until(lambda: states(database), is_={"completed": COUNT})
 
 
-async def test_behind_a_pooler_every_statement_on_the_connection_that_settles_is_canceled_after_a_while(
+async def test_behind_a_pooler_every_statement_on_the_connection_that_settles_has_a_time_limit(
     app, database, other, release, monkeypatch
 ):
     """A table is locked that settling does not need, but a log line of the same run does."""

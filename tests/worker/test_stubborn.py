@@ -1,4 +1,4 @@
-"""Handlers that were told to end and do not: they keep no slot, and nothing of what they still do counts."""
+"""Handlers that are aborted and do not stop: they keep no slot, and all their later writes are rejected."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.worker.serving import serving
 pytestmark = pytest.mark.slow
 
 LONG_STUBBORN = 20.0
-"""Seconds for which a stubborn handler goes on at most, if the test does not release it."""
+"""Seconds for which a stubborn handler continues at most, if the test does not release it."""
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def stubborn_coroutine(app, act=None, **options):
 
 @asynccontextmanager
 async def one_slot(app, *stubborn):
-    """A worker with a single slot; whatever clings to it is let go at the end."""
+    """A worker with a single slot; handlers that still run are released at the end."""
     try:
         async with serving(app, concurrency=1) as worker:
             yield worker
@@ -97,7 +97,7 @@ async def test_a_coroutine_that_ignores_its_cancellation_loses_its_slot(app, dat
 async def test_nothing_an_abandoned_run_still_does_counts(app, database, abandoned):
     refused = []
 
-    @app.job(queue="nobody's")
+    @app.job(queue="unserved")
     async def child() -> None: ...
 
     async def act(ctx: Context) -> str:

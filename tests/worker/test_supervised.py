@@ -1,4 +1,4 @@
-"""Under `tenure worker`: handlers hand in jobs, and subscribers in a child hear what the supervisor saw."""
+"""Under `tenure worker`: handlers enqueue jobs, and subscribers in a child receive what the supervisor saw."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def seen(project):
 
 
 @pytest.mark.slow
-async def test_handlers_in_every_executor_can_hand_in_jobs(start, sql, dsn):
+async def test_handlers_in_every_executor_can_enqueue_jobs(start, sql, dsn):
     queue = Queue(sql, dsn)
     with start() as worker:
         await serving(worker)

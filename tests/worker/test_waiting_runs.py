@@ -35,7 +35,7 @@ def test_nothing_is_claimed_ahead_before_it_is_known_how_long_jobs_take():
     assert WaitingRuns(10).allowance == 0
 
 
-def test_one_long_run_after_many_short_ones_stops_claiming_ahead_for_a_while():
+def test_one_long_run_after_many_short_ones_stops_claiming_ahead_for_some_time():
     waiting = taught(10, 0.0001)
     waiting.learn(5.0)
     assert waiting.allowance == 0

@@ -1,4 +1,4 @@
-"""Processes that are replaced: after so many jobs, when they hold too much, and when too many handlers did not listen."""
+"""Processes are replaced after a number of jobs, if they use too much memory, and if too many handlers ignored an abort."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tenure import JobFailed, Tenure
 from tests.processes import worker_process
 from tests.waiting import until
 from tests.worker.worn import app as worn
-from tests.worker.worn import deaf, hoard, where, who
+from tests.worker.worn import hoard, ignores_abort, where, who
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ async def app(dsn):
     worn.configure()
 
 
-async def test_a_process_is_replaced_after_so_many_jobs(app):
+async def test_a_process_is_replaced_after_the_set_number_of_jobs(app):
     async with app(workers_process_max_tasks=2).running():
         pids = [await (await where.enqueue()).result(20) for _ in range(5)]
     assert os.getpid() not in pids
@@ -52,7 +52,7 @@ async def test_a_worker_process_worn_out_by_deaf_handlers_is_replaced_in_order(a
     with worker_process(tmp_path, dsn, app="tests.worker.worn:app", env=env) as worker:
         first = await (await who.enqueue()).result(20)
         with pytest.raises(JobFailed, match="timed out"):
-            await (await deaf.enqueue()).result(20)
+            await (await ignores_abort.enqueue()).result(20)
         await until(lambda: "this process will be replaced" in worker.said)
         handle = await who.enqueue()
         while await handle.result(40) == first:  # until it has left

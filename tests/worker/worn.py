@@ -27,7 +27,7 @@ def hoard(megabytes: int) -> int:
 
 
 @app.job(timeout="100ms", max_attempts=1)
-def deaf() -> None:
+def ignores_abort() -> None:
     time.sleep(60)
 
 

@@ -1,4 +1,5 @@
-"""Plays the statements of several sessions in a given order. One that waits for a lock has its answer later; the others go on."""
+"""Plays the statements of several sessions in a given order. A session that waits for a lock gets its answer later; the others
+continue."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ BLOCKED_AFTER = 0.1
 """Seconds without an answer: it waits for a lock."""
 
 Part = Query[Any] | Callable[[list[list[tuple[Any, ...]]]], Query[Any]] | None
-"""A statement, or one that is made of the answers that its session had so far; None: commit."""
+"""A statement, or a function that makes one from the earlier answers of its session; None: commit."""
 
 
 class Session:

@@ -65,7 +65,7 @@ def brief(seen: list[WaitBegan | WaitEnded]) -> list[tuple[str, str, str]]:
     return sorted((e.step, e.what, e.state if isinstance(e, WaitEnded) else "began") for e in seen)
 
 
-async def test_every_sleep_begins_and_ends_once_however_often_the_workflow_runs(app, sql):
+async def test_every_sleep_begins_and_ends_once_over_all_runs_of_the_workflow(app, sql):
     seen = waits_of(app)
 
     @app.workflow

@@ -244,7 +244,7 @@ async def test_a_workflow_that_exceeds_its_time_limit_in_its_last_attempt_is_und
     assert did == ["undone"]
 
 
-async def test_an_undo_that_fails_for_good_leaves_a_dead_letter_and_a_replay_goes_on_with_it(app, sql):
+async def test_an_undo_that_fails_for_good_leaves_a_dead_letter_and_a_replay_continues_with_it(app, sql):
     did = []
     broken = [True]
 

@@ -183,7 +183,9 @@ async def test_a_step_is_tried_again_after_a_long_pause(app, sql, bookings):
 
 
 @pytest.mark.parametrize("late", ["before the failure is stored", "after it"])
-async def test_a_thread_that_goes_on_after_its_time_limit_commits_only_what_the_workflow_learns_of(app, dsn, sql, bookings, late):
+async def test_a_thread_that_continues_after_its_time_limit_commits_only_what_the_workflow_learns_of(
+    app, dsn, sql, bookings, late
+):
     engine = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(dsn))
     begun, go_on = threading.Event(), threading.Event()
     saw: list[str] = []

@@ -60,7 +60,7 @@ async def test_a_patch_concerns_runs_that_have_not_passed_it(app, order, code, d
         assert await new.result("20s") == ["reserve 2", "patched check 1", "pay 2", "ship 2", "patched tell 2"]
 
 
-async def test_a_held_run_goes_on_once_the_code_is_back(app, order, code, did, sql):
+async def test_a_held_run_continues_once_the_code_is_back(app, order, code, did, sql):
     ended = []
     app.on(JobSettled)(lambda event: ended.append(event.what))
     async with serving(app):

@@ -64,7 +64,7 @@ assert client.get("/admin/tenure/" + "{path}".format(id=handle.id)).status_code 
     shop.run(LOG_IN + program)
 
 
-def test_who_may_only_look_has_no_actions(shop):
+def test_a_user_who_may_only_view_has_no_actions(shop):
     program = """
 client = logged_in()
 User.objects.get().user_permissions.add(Permission.objects.get(codename="view_livejob"))

@@ -13,7 +13,7 @@ def orders(dsn: str, sql: Callable[..., Any]) -> Iterator[Callable[[], list[str]
     """A table of the caller's, and what everyone can see of it."""
     sql("create table public.orders (name text unique deferrable initially immediate)")
     yield lambda: [name for (name,) in sql("select name from public.orders order by name")]
-    # The next test ends whatever connection would still hold the table.
+    # The next test ends any connection that still holds the table.
     sql("set lock_timeout = '5s'")
     sql("drop table public.orders")
 

@@ -58,7 +58,7 @@ def test_a_rollback_takes_both(caller, orders, kinds):
     assert (orders(), kinds()) == ([], [])
 
 
-def test_nobody_sees_it_before_the_commit(caller, orders, kinds):
+def test_no_other_session_sees_it_before_the_commit(caller, orders, kinds):
     with caller.transaction():
         caller.fetch(enqueue("ship"))
         assert kinds() == []
@@ -78,7 +78,7 @@ def test_a_savepoint_rolled_back_takes_its_job_only(caller, orders, kinds):
     assert (orders(), kinds()) == ([], ["kept", "released"])
 
 
-def test_refused_input_is_reported_and_the_caller_goes_on_after_a_rollback(caller, orders, kinds):
+def test_refused_input_is_reported_and_the_caller_continues_after_a_rollback(caller, orders, kinds):
     with pytest.raises(Refused) as refused, caller.transaction():
         insert(caller, "mine")
         caller.fetch(enqueue(""))

@@ -197,7 +197,7 @@ def test_sqlalchemy_objects_still_pending_are_committed_with_the_job(opened, ord
 
 
 @pytest.mark.parametrize("kind", [callers.AlchemyAsyncSession, callers.AlchemyAsyncSessionPsycopg])
-def test_sqlalchemy_tells_of_the_callers_own_row_in_its_own_words(opened, orders, kinds, kind):
+def test_sqlalchemy_reports_the_callers_own_row_in_its_own_words(opened, orders, kinds, kind):
     caller = opened(kind)
     with caller.transaction():
         caller.connection.add(Order(name="mine"))
@@ -210,7 +210,7 @@ def test_sqlalchemy_tells_of_the_callers_own_row_in_its_own_words(opened, orders
     assert (orders(), kinds()) == (["mine"], [])
 
 
-def test_sqlalchemy_a_file_missing_while_the_callers_rows_are_written_is_no_outage(opened):
+def test_sqlalchemy_a_file_missing_while_the_callers_rows_are_written_is_not_an_outage(opened):
     caller = opened(callers.AlchemySession)
 
     @event.listens_for(caller.connection, "before_flush")
@@ -277,7 +277,7 @@ def test_django_on_another_database_is_refused_with_the_way_out(opened):
         borrow(connection)
 
 
-def test_djangos_cache_is_no_connection(opened):
+def test_djangos_cache_is_not_a_connection(opened):
     from django.core.cache import cache
 
     opened(callers.Django)

@@ -318,7 +318,7 @@ async def test_a_schedule_is_created_run_paused_resumed_and_deleted(shop, browse
     await browser.check()
 
 
-async def test_the_audit_log_tells_and_undoes(shop, browser):
+async def test_the_audit_log_shows_calls_and_undoes_them(shop, browser):
     web = await shop.server.client()
     await web.post("/queues/mail/pause", json={"reason": "the provider is down"})
     await browser("open", url=shop.page("audit"))
@@ -335,7 +335,7 @@ async def test_the_audit_log_tells_and_undoes(shop, browser):
     await browser.check()
 
 
-async def test_who_may_only_read_can_change_nothing(shop, serving, browser):
+async def test_a_token_that_may_only_read_can_change_nothing(shop, serving, browser):
     dead = await shop.fail(1)
     token = await serving.token("read", "viewer")
     await browser("open", url=shop.url)
@@ -428,7 +428,7 @@ async def test_a_schedule_is_changed_and_its_marks_show_how_its_jobs_ended(shop,
     await browser.check()
 
 
-async def test_the_audit_log_tells_how_many_jobs_and_undoes_a_drain(shop, browser):
+async def test_the_audit_log_shows_how_many_jobs_and_undoes_a_drain(shop, browser):
     await shop.start("send_receipt", 3, delay="1h")
     web = await shop.server.client()
     [worker] = (await web.get("/workers")).json()["workers"]

@@ -66,7 +66,7 @@ async def campaign(dsn: str, folder: Path) -> AsyncIterator[asyncio.subprocess.P
 
 
 async def visit(browser: Browser, page: str) -> None:
-    """The page opens and has something to read, whatever happens to the database meanwhile."""
+    """The page opens and shows content, also while the database fails."""
     await browser("go", hash=f"#/{page}")
     await browser.see(f"#main[data-page='{page}'] :is(td, h2, label)")
 
