@@ -18,6 +18,7 @@ from tenure.chaos.testbed import SERVER_SETTINGS
 from tenure.embedded import EmbeddedServer
 from tenure.store.migrator import migrate
 from tenure.store.target import DatabaseTarget
+from tenure.web import Principal, Scope
 from tenure.web.web_app import WebApp
 from tenure.web.web_options import WebOptions
 from tests.waiting import until
@@ -65,6 +66,11 @@ async def campaign(dsn: str, folder: Path) -> AsyncIterator[asyncio.subprocess.P
             await process.wait()
 
 
+def viewer(_: object) -> Principal:
+    """The clients of the campaign create tokens, after which a server is not open any more."""
+    return Principal(name="viewer", scope=Scope.ADMIN, rate=0)
+
+
 async def visit(browser: Browser, page: str) -> None:
     """The page opens and shows content, also while the database fails."""
     await browser("go", hash=f"#/{page}")
@@ -88,7 +94,7 @@ async def test_pages_stay_usable_and_end_with_the_truth(readable_folder, browser
         await migrate(DatabaseTarget.at(database.dsn))
         app = Tenure(database.dsn)
         stack.push_async_callback(app.close)
-        server = await Server(WebApp(app, WebOptions(open_locally=True)), stack).start()
+        server = await Server(WebApp(app, WebOptions(authorize=viewer)), stack).start()
         stack.push_async_callback(server.stop)
         await browser("open", url=f"{server.url}/")
         await browser.see(".vital .v")
