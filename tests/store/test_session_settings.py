@@ -68,6 +68,9 @@ async def test_a_link_overrides_the_settings_of_the_database(hostile, hot):
         found = await settings_of(link, [*PINNED, "client_encoding", "enable_indexscan"])
         if link._connection.info.server_version >= TRANSACTION_TIMEOUT:
             assert await settings_of(link, ["transaction_timeout"]) == {"transaction_timeout": "0"}
+        # In words of its own: a setting that is missing in PINNED would not be looked at above.
+        timeouts = {"statement_timeout": "0", "lock_timeout": "0"}
+        assert await settings_of(link, timeouts) == timeouts
     assert found == {**PINNED, "client_encoding": "UTF8", "enable_indexscan": "on" if hot else "off"}
 
 
