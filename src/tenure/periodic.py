@@ -43,9 +43,12 @@ class PeriodicTask:
     A turn that fails is retried, and logged by `failures`. Cancellation ends the task at once, `end()` after the current turn.
     """
 
-    def __init__(self, name: str, turn: Callable[[], Awaitable[float]]) -> None:
+    def __init__(self, name: str, turn: Callable[[], Awaitable[float]], *, at_once: bool = False) -> None:
+        """`at_once`: after a turn that returns 0, the next one begins before any other task runs. Only for turns that always
+        wait for an answer of PostgreSQL."""
         self.name = name
         self._turn = turn
+        self._at_once = at_once
         self._woken = asyncio.Event()
         self._ending = asyncio.Event()
         self._failures = 0
@@ -64,7 +67,7 @@ class PeriodicTask:
             rest = await self._once()
             if rest > 0:
                 await self._sleep(rest)
-            else:
+            elif not self._at_once:
                 await asyncio.sleep(0)
 
     async def _once(self) -> float:

@@ -43,6 +43,21 @@ async def test_the_highest_priority_runs_first_and_equals_in_order(app, database
     assert ran == [2, 4, 1, 3, 0]
 
 
+async def test_the_next_claim_is_sent_before_the_claimed_jobs_start(app, database):
+    """Half of the slots are filled at a time. Jobs that never wait would otherwise run to their end before the other half is
+    claimed, and PostgreSQL would have nothing to do meanwhile."""
+    claims_under_way: list[int] = []
+
+    @app.job
+    async def work() -> None:
+        claims_under_way.append(len(worker._engine.claims_under_way))
+
+    await app.enqueue_many(work.call() for _ in range(300))
+    async with serving(app, concurrency=200) as worker:
+        await finished(database, 300)
+    assert claims_under_way[:100] == [1] * 100
+
+
 async def test_a_failed_run_is_retried_after_its_backoff_and_completes(app, database):
     attempts = []
 

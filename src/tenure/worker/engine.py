@@ -121,7 +121,8 @@ class Engine:
             worker=name,
         )
         self._watch = RunMonitor(self._slots, self._settle_link, settings.check_every)
-        self._claims = PeriodicTask("claimer", self._claim_turn)
+        # The next claim is sent before the jobs of the last one start: PostgreSQL works on it while they run.
+        self._claims = PeriodicTask("claimer", self._claim_turn, at_once=True)
         self._claim_counter = ClaimCounter()
         self.peers = 1
         """How many workers serve the same queues, including this one."""
