@@ -28,6 +28,7 @@ from benchmarks import (
     steady,
     stock,
     typed,
+    waiting_jobs,
     wakeup,
     web,
     web_reads,
@@ -114,6 +115,7 @@ class Bench:
             ("e", "drain, snapshot held", self._snapshot),
             *(("f", f"drain, {title}", self._burden(key)) for key, (title, _) in BURDENS.items()),
             ("q", "drain at default settings", self._executors),
+            ("z", "drain of jobs that wait", self._waiting_jobs),
             ("b", "enqueue", self._enqueue),
             ("d", "wake-up", self._wakeup),
             *(("r", f"steady {rate}/s", partial(self._steady, rate)) for rate in STEADY_RATES),
@@ -160,6 +162,10 @@ class Bench:
     def _executors(self) -> None:
         for key, drained in executors.measure(self.server, self.sizes.jobs).items():
             self.figures.add(key, drained.rate)
+
+    def _waiting_jobs(self) -> None:
+        for slots, drained in waiting_jobs.measure(self.server, self.sizes.jobs // 2).items():
+            self.figures.add(f"waiting_{slots}", drained.rate)
 
     def _steady(self, rate: int) -> None:
         found = steady.measure(self.server, rate, self.sizes.steady)
