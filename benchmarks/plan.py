@@ -170,7 +170,7 @@ class Bench:
     def _steady(self, rate: int) -> None:
         found = steady.measure(self.server, rate, self.sizes.steady)
         self._cut(f"steady_{rate}", found.ages)
-        self.figures.add(f"steady_{rate}_statements", found.statements)
+        self.figures.add(f"steady_{rate}_transactions", found.transactions)
 
     def _footprint(self) -> None:
         self.figures.add("memory", footprint.memory(self.server))

@@ -73,7 +73,7 @@ def _steady(rate: int) -> tuple[Row, ...]:
     return (
         Row(f"{key}_p50", "r", f"enqueue to start, {rate}/s, p50", MS, targets=(Target(at_most=5),)),
         Row(f"{key}_p99", "r", f"enqueue to start, {rate}/s, p99", MS, targets=(Target(at_most=20),)),
-        Row(f"{key}_statements", "r", "  statements per job, besides enqueue", "", targets=(Target(at_most=0.2),)),
+        Row(f"{key}_transactions", "r", "  transactions per job, besides enqueue", "", targets=(Target(at_most=0.2),)),
     )
 
 

@@ -1,8 +1,8 @@
 """(r) How long a job waits when jobs come at a steady rate, and what that costs: from just before the enqueue to the handler's
 first line, at a worker's default settings.
 
-Each client enqueues one job after the other, so each job is one statement of a client. All other statements count, including the
-wake-ups that clients send.
+Each client enqueues one job after the other, so each job is one transaction of a client. All other transactions count: the
+wake-ups that clients send, and one for each listening connection that receives such a wake-up.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ AGES = """select (output::text::bigint - (input ->> 'sent')::bigint) / 1e6::floa
 class Steady:
     ages: list[float]
     """Milliseconds, of each job."""
-    statements: float
+    transactions: float
     """Per job, besides its enqueue."""
 
 
@@ -50,7 +50,7 @@ def measure(server: Server, rate: float, seconds: float) -> Steady:
 
 
 def _start_and_stop(server: Server) -> int:
-    """Statements of a worker that has nothing to do."""
+    """Transactions of a worker that has nothing to do."""
     with server.database() as dsn:
         with Worker(dsn):
             time.sleep(REST)
