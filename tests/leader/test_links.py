@@ -43,8 +43,11 @@ def overdue_worker(database: Database) -> None:
     database.sql("update tenure.workers set expires_at = now() - interval '1 hour'")
 
 
-async def test_a_locked_table_delays_the_duty_that_needs_it_and_no_other(leader, database, other):
-    """VACUUM FULL or REINDEX of tenure.counters, which only the rollup wants."""
+async def test_a_locked_table_delays_the_duty_that_needs_it_and_no_other(leader, database, other, monkeypatch):
+    """VACUUM FULL or REINDEX of tenure.counters, which only the rollup wants. Its round waits without an end here, so the
+    others need a connection of their own."""
+    monkeypatch.setattr(links, "DutyLink", partial(DutyLink, lock_timeout=600.0))
+    leader._links = links.DutyLinks(leader._link.database)
     database.sql("insert into tenure.tallies (queue, kind, what, jobs) values ('q', 'k', 'completed', 1)")
     with other.connection.transaction():
         other.sql("lock table tenure.counters in access exclusive mode")

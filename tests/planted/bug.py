@@ -51,4 +51,4 @@ class Bug:
     shows_at_once: bool = False
     """Even the simplest job goes wrong. Other bugs must leave that alone: they are to be subtle."""
     by_error: bool = False
-    """A test that cannot even be set up counts as a catch."""
+    """The error is what the bug is about: a test that cannot be set up, or a statement that cannot be parsed, is a catch."""

@@ -116,7 +116,7 @@ def _judged(bug: Bug, code: int | None, output: str) -> tuple[bool, str, str]:
     how, test, why = verdict.group(1, 2, 3)
     if how == "ERROR" and not bug.by_error:
         return False, f"{test} could not be set up", why
-    if test.startswith(SIMPLEST) or _CRUDE.search(why or ""):
+    if test.startswith(SIMPLEST) or (_CRUDE.search(why or "") and not bug.by_error):
         return False, f"too crude, seen by {test}", why
     return True, test, why or ""
 

@@ -215,10 +215,10 @@ BUGS = (
             ),
             Edit(
                 SLOTS,
-                "        except (asyncio.CancelledError, Aborted) as error:\n",
-                "        except (asyncio.CancelledError, Aborted) as error:\n"
-                "            if run.abort_reason is None and run.task is not None and run.task.cancelling():\n"
-                "                raise\n",
+                "            except (asyncio.CancelledError, Aborted) as error:\n",
+                "            except (asyncio.CancelledError, Aborted) as error:\n"
+                "                if run.abort_reason is None and run.task is not None and run.task.cancelling():\n"
+                "                    raise\n",
             ),
             NEVER_CLOSED,
         ),

@@ -198,14 +198,15 @@ BUGS = (
         caught_by=(f"{DUTIES}::test_a_job_is_promoted_when_it_is_due_and_not_before",),
     ),
     Bug(
-        name="retry_keeps_its_place",
-        breaks="a job that failed is placed before all jobs enqueued since, and below the cursors of the workers",
+        name="retry_goes_first",
+        breaks="a job that failed is placed before all jobs that wait, and below the cursors of the workers",
         promise=Promise.ORDER,
         edits=(
             Edit(
                 PROMOTE,
                 "set state = 'pending', position = p.position",
-                "set state = 'pending', position = coalesce(nullif(j.position, 0), p.position)",
+                "set state = 'pending', position = coalesce((select nullif(min(w.position) - 1, 0) from tenure.jobs w"
+                " where w.state = 'pending' and w.queue = j.queue), p.position)",
             ),
         ),
         caught_by=(f"{DUTIES}::test_a_job_that_is_retried_is_behind_those_that_were_enqueued_meanwhile",),
@@ -227,7 +228,10 @@ BUGS = (
         name="duties_share_one_connection",
         breaks="a table that is locked holds up every duty of the fleet",
         promise=Promise.LEADERS,
-        edits=(Edit("leader/links.py", "PATIENCE = 2.0\n", "PATIENCE = 3600.0\n"),),
+        edits=(
+            Edit("leader/links.py", "PATIENCE = 2.0\n", "PATIENCE = 3600.0\n"),
+            Edit("leader/links.py", "LONGEST_WAIT = 1.0\n", "LONGEST_WAIT = 3600.0\n"),
+        ),
         caught_by=("tests/leader/test_links.py::test_a_locked_table_delays_the_duty_that_needs_it_and_no_other",),
     ),
     Bug(

@@ -51,9 +51,9 @@ def block() -> str:
     score = (
         f"Published runs have hunted {len(results)} of them: {len(results) - len(survived)} were caught, {len(survived)} survived"
     )
-    rest = (
-        f"The other {len(BUGS) - len(results)} have no published result. `make test` checks that each of them can be "
-        "planted and that its tests exist; `make proof` hunts a sample."
+    others = len(BUGS) - len(results)
+    rest = (f"The other {others} have no published result. " if others else "") + (
+        "`make test` checks that each of them can be planted and that its tests exist; `make proof` hunts a sample."
     )
     hunted = [
         (f"`{bug.name}`", bug.breaks, f"{results[bug.name].seconds:.0f} s" if results[bug.name].caught else "SURVIVED")

@@ -60,7 +60,18 @@ BUGS = (
         name="claim_named_by_its_worker",
         breaks="a run that lost its job is taken for the next one, if that is held by the same worker",
         promise=Promise.STALE,
-        edits=(Edit("worker/claim/claimer.py", "claim_id = str(uuid4())", "claim_id = self._worker_id"),),
+        edits=(
+            Edit(
+                "worker/claim/claimer.py",
+                "        claim_id = str(uuid4())\n        self.ids.add",
+                "        claim_id = self.__dict__.setdefault('one', str(uuid4()))\n        self.ids.add",
+            ),
+            Edit(
+                "store/sql/jobs/claim_jobs.sql",
+                "    having count(*) > 0),",
+                "    having count(*) > 0 on conflict (id) do update set job_ids = excluded.job_ids),",
+            ),
+        ),
         caught_by=(
             "tests/client/test_children.py::test_a_run_whose_job_was_requeued_and_claimed_by_its_own_worker_cannot_enqueue",
         ),

@@ -23,8 +23,12 @@ def test_there_are_enough_and_each_has_a_name_of_its_own():
 
 
 @each_bug
-def test_it_can_be_planted(bug):
-    assert changed(bug)
+def test_it_can_be_planted_and_the_code_with_it_can_be_read(bug):
+    texts = changed(bug)
+    assert texts
+    for file, text in texts.items():
+        if file.endswith(".py"):
+            ast.parse(text, file)
 
 
 @each_bug

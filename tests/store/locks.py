@@ -10,9 +10,13 @@ from tests.store.database import Database
 from tests.waiting import until
 
 
-async def waits_for_a_lock(database: Database) -> None:
-    waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
-    await until(lambda: database.sql(waiting)[0][0] > 0)
+async def waits_for_a_lock(database: Database, session: str = "%") -> None:
+    """One of the sessions whose application name is like this."""
+    waiting = (
+        "select count(*) from pg_stat_activity"
+        " where wait_event_type = 'Lock' and datname = current_database() and application_name like %s"
+    )
+    await until(lambda: database.sql(waiting, session)[0][0] > 0)
 
 
 def meanwhile(work: Callable[[], Any]) -> Callable[[], Any]:
