@@ -215,6 +215,7 @@ def test_a_database_that_was_recreated_under_its_name_is_recognised(server_dsn, 
             admin.execute(f"create database {conninfo_to_dict(dsn)['dbname']} template {template}")
             with psycopg.connect(dsn) as connection:
                 app.enqueue_sync("work", conn=connection)
+                assert connection.execute("select kind, state from tenure.jobs").fetchall() == [("work", "pending")]
             admin.execute(f"drop database {conninfo_to_dict(dsn)['dbname']} with (force)")
 
 

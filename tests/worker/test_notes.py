@@ -322,7 +322,7 @@ async def test_a_run_whose_heartbeats_cannot_be_written_until_its_lease_ends_is_
     app, database, other, run_in
 ):
     """Its row is locked here; a connection that is gone has the same effect. Neither is the handler's fault."""
-    database.term("reaper", ttl=600.0)  # held by nobody here: the reaper might requeue the job before the worker does
+    database.term("reaper", ttl=600.0)  # no reaper runs: it might requeue the job before the worker does
     reasons, started = [], []
 
     def beats(ctx: Context) -> str:
