@@ -26,16 +26,14 @@ async def limited(ctx: Context) -> str:
 
 
 class Peak:
-    """The most connections that were seen at a time, by what they are for."""
+    """By what they are for, the most connections that were seen at a time."""
 
     def __init__(self, queue):
         self._queue = queue
         self.most: Counter[str] = Counter()
 
     def look(self):
-        seen = Counter(name for (name,) in self._queue.sql(OURS))
-        if seen.total() > self.most.total():
-            self.most = seen
+        self.most |= Counter(name for (name,) in self._queue.sql(OURS))
         return True
 
 
@@ -54,8 +52,10 @@ async def test_a_worker_has_four_connections_and_two_more_for_each_further_proce
         await until(lambda: peak.look() and queue.states(*ids), is_={"completed": 65}, within=30)  # noqa: B023
     await until(lambda: peak.look() and not queue.sql("select 1 from tenure.jobs"))
 
-    assert peak.most.total() <= 2 + 2 * processes, peak.most
-    assert (peak.most["tenure control"], peak.most["tenure claim"]) == (1, processes)
+    expected = Counter({"tenure control": 1, "tenure duties": 1, "tenure claim": processes, "tenure settle": processes})
+    # A round of a duty that is held up, on a busy machine also by others, gets a further connection, which is closed afterwards.
+    assert peak.most - Counter({"tenure duties": peak.most["tenure duties"] - 1}) == expected
+    await until(lambda: Counter(name for (name,) in queue.sql(OURS)), is_=expected)
 
 
 async def test_a_worker_whose_process_was_killed_is_back_to_four(start, ledger, queue):
