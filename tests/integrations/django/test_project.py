@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from tenure.store.migration_files import newest_version
 from tenure.testing import temporary_database
 from tenure.version import __version__
 from tests.integrations.django.conftest import FOLDER
+from tests.processes import run_process
 
 pytestmark = pytest.mark.slow
 
@@ -25,6 +28,40 @@ def test_the_projects_own_tests_run_on_the_test_database_and_leave_the_real_one_
     assert re.search(r"Ran [12]\d tests", ran.stderr)
     assert sql("select count(*) from tenure.all_jobs") == [(0,)]
     assert sql("select count(*) from pg_database where datname = %s", shop.env["SHOP_TEST_NAME"]) == [(0,)]
+
+
+WITHOUT_DATABASE = """
+import unittest
+from django.test import SimpleTestCase
+from orders.jobs import ship
+from tenure import ConfigError
+from tenure.integrations.django import app
+from tenure.testing import Recorder, drain_sync, run_inline
+
+class Refused:
+    def test_it(self):
+        for use in (lambda: ship.enqueue_sync(1), lambda: app.client().list_sync(), lambda: drain_sync(app)):
+            with self.assertRaisesRegex(ConfigError, "the real one, .* make it a django.test.TestCase|may contain real jobs"):
+                use()
+        with Recorder(app) as recorder:
+            ship.enqueue_sync(1)
+        recorder.assert_enqueued(ship, times=1)
+
+class Simple(Refused, SimpleTestCase): ...
+class Plain(Refused, unittest.TestCase): ...
+"""
+
+
+@pytest.mark.parametrize(
+    "runner", [[str(FOLDER / "manage.py"), "test"], ["-m", "pytest", "-p", "django", "-p", "no:cacheprovider"]]
+)
+def test_tests_for_which_django_creates_no_database_cannot_reach_the_real_one(shop, sql, runner):
+    """Of a run without a single test that uses the database, neither Django nor pytest-django makes a test database."""
+    (shop.folder / "test_without.py").write_text(WITHOUT_DATABASE)
+    ran = run_process([sys.executable, *runner], cwd=shop.folder, env={**os.environ, **shop.env}, timeout=120)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert re.search("Ran 2 tests|2 passed", ran.stdout + ran.stderr)
+    assert sql("select count(*) from tenure.all_jobs") == [(0,)]
 
 
 def test_migrate_creates_the_schema_before_migrations_that_need_it(shop, sql):

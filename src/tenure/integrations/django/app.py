@@ -90,6 +90,8 @@ class DjangoTenure(Tenure):
     @property
     def _database(self) -> DatabaseTarget:
         self.follow_django()
+        if "dsn" not in self._overridden:
+            database_names.refuse_real(self.project.database, self.real_databases)
         return super()._database
 
     def _new_registry(self) -> Registry:

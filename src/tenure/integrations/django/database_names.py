@@ -1,7 +1,7 @@
 """The test databases of a process, and of those that it starts.
 
 During tests Django replaces the names of the databases in this process. A handler with `run_in="process"` runs in another one,
-which would set up Django with the real ones.
+which would set up Django with the real ones. For tests that use no database, Django creates none, and the names stay.
 """
 
 from __future__ import annotations
@@ -10,6 +10,9 @@ import json
 import os
 
 from django.db import connections
+from django.test import utils
+
+from tenure.model.errors import ConfigError
 
 VARIABLE = "TENURE_TEST_DATABASES"
 
@@ -33,3 +36,21 @@ def take_over() -> None:
     for alias, name in json.loads(os.environ.get(VARIABLE) or "{}").items():
         if alias in connections.settings:
             connections.settings[alias]["NAME"] = name
+
+
+def refuse_real(alias: str, real: dict[str, str]) -> None:
+    """Raises in a test run that has not created a test database: what a test enqueues must not reach real workers."""
+    database = connections.settings[alias]
+    name = str(database.get("NAME") or "")
+    is_for_tests = name != real.get(alias) or name == (database.get("TEST") or {}).get("NAME")
+    if is_for_tests or not _in_test_run():
+        return
+    raise ConfigError(
+        f"this test has no test database, and must not use the real one, {name!r}: make it a django.test.TestCase or mark it "
+        "with @pytest.mark.django_db; or use run_inline(app) or Recorder(app) of tenure.testing, which need no database"
+    )
+
+
+def _in_test_run() -> bool:
+    """Between `setup_test_environment()` and its counterpart, which `manage.py test` and pytest-django call."""
+    return hasattr(getattr(utils, "_TestState", None), "saved_data")
