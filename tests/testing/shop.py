@@ -62,6 +62,11 @@ async def endless() -> None:
     await endless.enqueue()
 
 
+@app.job
+async def hang(ctx: Context) -> None:
+    await ctx.signal.wait()
+
+
 @app.job(lease="1m")
 async def leased(ctx: Context) -> int:
     DONE.append(("leased", ctx.fence))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tenure import ConfigError, Tenure
 from tenure.testing import DrainTimeout, assert_enqueued, drain, drain_sync, enqueued
-from tests.testing.shop import DONE, call_api, charge, endless, first_link, import_rows, send_mail, wait_for
+from tests.testing.shop import DONE, call_api, charge, endless, first_link, hang, import_rows, send_mail, wait_for
 
 pytestmark = pytest.mark.usefixtures("tenure_app")
 
@@ -108,3 +109,15 @@ async def test_jobs_without_end_are_reported(tenure_app):
 async def test_each_test_begins_without_jobs(tenure_app):
     assert await enqueued(tenure_app) == []
     assert not (await charge.enqueue(7)).existed
+
+
+async def test_a_job_that_hangs_is_named(tenure_app):
+    await hang.enqueue()
+    with pytest.raises(DrainTimeout, match="no run has ended; hang is running now"):
+        await drain(tenure_app, timeout="2s")
+
+
+async def test_never_in_a_database_that_is_not_for_tests():
+    """It would run real jobs, and take the duties from a real leader."""
+    with pytest.raises(ConfigError, match="database 'shop' may contain real jobs"):
+        await drain(Tenure("postgresql://localhost/shop"))

@@ -267,3 +267,51 @@ def test_an_app_must_be_named(write, run):
     code, said = run()
     assert code == 1
     assert "Set `tenure_app = shop.jobs:app` in pytest's configuration" in said
+
+
+def test_a_transaction_that_a_test_left_open_is_named(write, run):
+    """Otherwise the next test with the same key waits for it, and cannot know why."""
+    write("pytest.ini", "[pytest]\ntenure_app = jobs:app\n")
+    write(
+        "test_it.py",
+        """
+        import psycopg
+        from jobs import shout
+        from tenure.testing import assert_enqueued
+
+        left_open = []
+
+        def test_one(tenure_app, tenure_dsn):
+            left_open.append(psycopg.connect(tenure_dsn, application_name="forgotten"))
+            shout.using(conn=left_open[0], key="ann").enqueue_sync("ann")
+
+        def test_two(tenure_app):
+            assert_enqueued(shout, times=0)
+        """,
+    )
+    code, said = run()
+    assert code == 0, said
+    assert re.search(r"test_two\n.*RuntimeWarning: session \d+ \('forgotten'\) has left a transaction open for \d+ s", said), said
+    assert "end the transaction in the test that began it" in said
+
+
+def test_an_app_that_is_imported_under_two_names_is_refused(write, run):
+    """What the second one enqueues would go to the database of the settings."""
+    write("pytest.ini", "[pytest]\ntenure_app = jobs:app\npythonpath = . ..\n")
+    write("__init__.py", "")
+    write(
+        "test_it.py",
+        """
+        from importlib import import_module
+        from pathlib import Path
+
+        same = import_module(f"{Path(__file__).parent.name}.jobs")
+
+        def test_it(tenure_app):
+            same.shout.enqueue_sync("ann")
+        """,
+    )
+    code, said = run("--import-mode=importlib")
+    assert code == 1
+    assert "jobs.py is imported twice, as 'jobs' and as" in said
+    assert "import it under one name everywhere" in said

@@ -135,9 +135,9 @@ async def test_the_next_test_begins_at_the_real_time(tenure_app):
 
 
 def test_not_back(tenure_app):
-    with pytest.raises(ConfigError, match="cannot go back by 1:00:00"):
+    with pytest.raises(ConfigError, match=r"cannot go back by 1:00:00.*Each test begins at the present"):
         travel(tenure_app, hours=-1)
-    with pytest.raises(ConfigError, match="with a time zone"):
+    with pytest.raises(ConfigError, match="has no time zone: give one"):
         travel(tenure_app, to=datetime(2030, 1, 1))  # noqa: DTZ001
 
 

@@ -90,7 +90,8 @@ class JobNotFound(TenureError):  # noqa: N818 - reads as the fact it states
         super().__init__(self._told())
 
     def _told(self) -> str:
-        return f"job {self.job_id} does not exist: it was deleted, or its retention is over"
+        reasons = "it was deleted, its retention is over, or the transaction that enqueued it has not committed"
+        return f"job {self.job_id} does not exist: {reasons}"
 
 
 class InvalidJobId(JobNotFound):

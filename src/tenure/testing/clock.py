@@ -20,9 +20,14 @@ def travel(
     check_is_for_tests(database)
     by = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
     if to is not None:
-        if by or to.tzinfo is None:
-            raise ConfigError(f"travel(): give either a duration or a time with a time zone, not to={to!r} and {by}")
+        if by:
+            raise ConfigError(f"travel(): give either a duration or a time, not both to={to!r} and {by}")
+        if to.tzinfo is None:
+            raise ConfigError(f"travel(): to={to!r} has no time zone: give one, datetime(..., tzinfo=UTC)")
         by = to - clock_of(database)
     if by < timedelta():
-        raise ConfigError(f"travel(): the clock cannot go back by {-by}: a server's clock does not either")
+        raise ConfigError(
+            f"travel(): the clock cannot go back by {-by}, because that of a server does not either. Each test begins at the "
+            "present: move what must happen earlier before the travel, or into a test of its own"
+        )
     return set_ahead(database, by).astimezone(UTC)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 
 from tenure.app import Tenure
 from tenure.model.errors import ConfigError
@@ -14,6 +17,11 @@ from tenure.store.target import DatabaseTarget
 from tenure.store.test_databases import clear, new_database, prepare
 
 SERVER = "TENURE_TEST_DSN"
+
+LEFT_OPEN = (
+    "It has enqueued jobs, and a job with the same key would wait for it: end the transaction in the test that began it, for "
+    "example by closing its connection"
+)
 
 
 @contextmanager
@@ -60,7 +68,8 @@ def bound(app: Tenure, dsn: str) -> Iterator[Tenure]:
     """
     with app._configured(dsn=dsn):  # noqa: SLF001 - this package is part of the product
         try:
-            clean(app.settings.database)
+            _refuse_second_import(app)
+            _warn_of_open_transactions(app, clean(app.settings.database))
             yield app
         finally:
             app.close_sync()
@@ -69,9 +78,35 @@ def bound(app: Tenure, dsn: str) -> Iterator[Tenure]:
 _prepared: set[DatabaseTarget] = set()
 
 
-def clean(database: DatabaseTarget) -> None:
-    """Empties Tenure's tables, after creating them if that is necessary."""
+def clean(database: DatabaseTarget) -> list[str]:
+    """Empties Tenure's tables, after creating them if that is necessary. Returns what it could not reach: see `clear`."""
     if database not in _prepared:
         prepare(database)
         _prepared.add(database)
-    clear(database)
+    return clear(database)
+
+
+def _warn_of_open_transactions(app: Tenure, sessions: list[str]) -> None:
+    ambient = app._runtime.ambient  # noqa: SLF001
+    if ambient is not None and ambient.connection() is not None:
+        return  # a TestCase of Django, which has enqueued in `setUpTestData`
+    for session in sessions:
+        warnings.warn(f"{session}. {LEFT_OPEN}", RuntimeWarning, stacklevel=2)
+
+
+def _refuse_second_import(app: Tenure) -> None:
+    """A module that is imported under two names has two apps, and what the other one enqueues would go to another database."""
+    home = app.kinds.home
+    file = getattr(sys.modules.get(home or ""), "__file__", None)
+    if file is None or home == "__main__":
+        return
+    for name, module in list(sys.modules.items()):
+        if name != home and getattr(module, "__file__", None) == file and _has_own_app(module, name):
+            raise ConfigError(
+                f"{file} is imported twice, as {home!r} and as {name!r}, so there are two apps, and only that of {home!r} is "
+                "connected to the test database: import it under one name everywhere"
+            )
+
+
+def _has_own_app(module: ModuleType, name: str) -> bool:
+    return any(isinstance(value, Tenure) and value.kinds.home == name for value in vars(module).values())

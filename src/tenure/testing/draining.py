@@ -22,6 +22,7 @@ from tenure.leader.duties.registry import DutyContext, create_duties
 from tenure.leader.outlets import Outlets
 from tenure.leader.requeue import requeue_jobs
 from tenure.model.durations import Duration, to_seconds
+from tenure.model.errors import ConfigError
 from tenure.model.event_bus import Events
 from tenure.model.events import Event, JobSettled
 from tenure.model.ids import uuid7
@@ -31,6 +32,7 @@ from tenure.store.link import Link
 from tenure.store.test_databases import check_is_for_tests, set_ahead
 from tenure.store.wakeup import Wakeup
 from tenure.store.workers import Registration
+from tenure.testing.enqueued_jobs import enqueued_committed, enqueued_sync
 from tenure.testing.runtimes import runtime_of
 from tenure.worker.engine import Engine
 
@@ -80,9 +82,15 @@ async def drain(
     clock is set ahead to the time at which the next workflow wakes up, whenever there is nothing else to run: workflows run to
     their end, or until they wait for an event.
     """
-    seconds = to_seconds(timeout, what="timeout")
-    if skip_sleeps:
-        check_is_for_tests(app.settings.database)
+    check_is_for_tests(app.settings.database)
+    if (ambient := runtime_of(app).ambient) is not None:
+        await ambient.join(lambda: refuse_uncommitted(app))
+    return await _drained(app, queues, concurrency, to_seconds(timeout, what="timeout"), retries=retries, skip_sleeps=skip_sleeps)
+
+
+async def _drained(
+    app: Tenure, queues: Sequence[str] | None, concurrency: int, seconds: float, *, retries: bool, skip_sleeps: bool
+) -> list[JobRun]:
     async with _drainer(app, queues, concurrency) as drainer:
         try:
             async with asyncio.timeout(seconds):
@@ -105,8 +113,25 @@ def drain_sync(
     timeout: Duration = "30s",
 ) -> list[JobRun]:
     """The same for code without an event loop."""
-    work = drain(app, queues=queues, retries=retries, skip_sleeps=skip_sleeps, concurrency=concurrency, timeout=timeout)
+    check_is_for_tests(app.settings.database)
+    refuse_uncommitted(app)
+    work = _drained(app, queues, concurrency, to_seconds(timeout, what="timeout"), retries=retries, skip_sleeps=skip_sleeps)
     return runtime_of(app).portal.run(work)
+
+
+def refuse_uncommitted(app: Tenure) -> None:
+    """A worker cannot see jobs in a transaction that the framework has open here: nothing would run, without a word."""
+    ambient = runtime_of(app).ambient
+    if ambient is None or ambient.connection() is None:
+        return
+    committed = {job.id for job in enqueued_committed(app)}
+    kinds = {job.kind: None for job in enqueued_sync(app) if job.id not in committed}
+    if kinds:
+        raise ConfigError(
+            f"{', '.join(kinds)}: enqueued in a transaction that is not committed, perhaps that of a TestCase, so no worker can "
+            "run it. Use a TransactionTestCase or @pytest.mark.django_db(transaction=True); or run_inline(app), which runs jobs "
+            "where they are enqueued"
+        )
 
 
 class RecordedEvents(Events):
@@ -186,7 +211,8 @@ class Drainer:
     def summary(self) -> str:
         kinds = [end.kind for end in self._events.ends]
         counts = ", ".join(f"{kind} ran {kinds.count(kind)} times" for kind in dict.fromkeys(kinds)) or "no run has ended"
-        return f"{counts}; {self._engine.running} jobs are running"
+        running = dict.fromkeys(self._engine.running_kinds)
+        return f"{counts}; {', '.join(running) or 'nothing'} is running now"
 
 
 @asynccontextmanager

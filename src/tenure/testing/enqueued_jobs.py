@@ -80,14 +80,20 @@ def enqueued_sync(owner: Tenure | AnyJob, *, conn: object | None = None) -> list
     runtime = runtime_of(owner)
     if conn is None and runtime.ambient is not None:
         conn = runtime.ambient.connection()  # where an enqueue in this place writes
-    if conn is not None:
-        rows = borrow_checked_sync(runtime, conn).fetch_sync(_query(owner), runtime.database().schema)
-    else:
-        link = SyncLink(runtime.database(), "test")
-        try:
-            rows = link.fetch(_query(owner), deadline=time.monotonic() + PATIENCE)
-        finally:
-            link.close()
+    if conn is None:
+        return enqueued_committed(owner)
+    rows = borrow_checked_sync(runtime, conn).fetch_sync(_query(owner), runtime.database().schema)
+    return [_of_row(runtime, row) for row in rows]
+
+
+def enqueued_committed(owner: Tenure | AnyJob) -> list[EnqueuedJob]:
+    """As another process sees it."""
+    runtime = runtime_of(owner)
+    link = SyncLink(runtime.database(), "test")
+    try:
+        rows = link.fetch(_query(owner), deadline=time.monotonic() + PATIENCE)
+    finally:
+        link.close()
     return [_of_row(runtime, row) for row in rows]
 
 

@@ -144,6 +144,11 @@ class Engine:
         return self._slots.count + len(self._slots.waiting)
 
     @property
+    def running_kinds(self) -> list[str]:
+        """Of each job that runs or waits for a slot here."""
+        return [run.kind.name for run in self._slots.all()]
+
+    @property
     def finished(self) -> int:
         """Runs that have ended, with any outcome."""
         return self._slots.finished

@@ -58,11 +58,14 @@ def prepare(database: DatabaseTarget) -> None:
     _migrated(database)
 
 
-def clear(database: DatabaseTarget) -> None:
-    """Empties Tenure's tables."""
+def clear(database: DatabaseTarget) -> list[str]:
+    """Empties Tenure's tables. Returns a sentence about each session whose open transaction has written to them: what it wrote is
+    neither seen nor deleted."""
     check_is_for_tests(database)
     with _connected(database.dsn) as connection:
         connection.execute(_clear_sql(database.schema))
+        found = connection.execute(_script("find_open_writers", database.schema)).fetchall()
+    return [f"session {pid} ({name!r}) has left a transaction open for {seconds:.0f} s" for pid, name, seconds in found]
 
 
 def empty(database: DatabaseTarget) -> None:

@@ -7,10 +7,10 @@ from django.test import Client, TestCase, TransactionTestCase, override_settings
 
 from orders.jobs import ship, ship_once_using
 from orders.models import Order
-from tenure import TransactionAborted
+from tenure import ConfigError, JobNotFound, TransactionAborted
 from tenure.integrations.django import app
 from tenure.integrations.django.models import LiveJob
-from tenure.testing import assert_enqueued, drain_sync, enqueued, run_inline
+from tenure.testing import assert_enqueued, drain, drain_sync, enqueued, run_inline
 
 
 def jobs():
@@ -95,6 +95,21 @@ class InTransaction(TestCase):
         ship.enqueue_sync(7)
         assert_enqueued(ship, args={"order_id": 7}, times=1)
         assert_enqueued(ship, args={"order_id": 7}, times=1, conn=connection)
+
+    def test_a_drain_that_could_not_see_the_jobs_is_refused(self):
+        self.assertEqual(drain_sync(app), [])
+        ship.enqueue_sync(7)
+        with self.assertRaisesRegex(ConfigError, "ship: enqueued in a transaction that is not committed"):
+            drain_sync(app)
+
+    async def test_a_drain_by_a_coroutine_as_well(self):
+        await ship.enqueue(7)
+        with self.assertRaisesRegex(ConfigError, "Use a TransactionTestCase"):
+            await drain(app)
+
+    def test_a_result_that_is_not_committed(self):
+        with self.assertRaisesRegex(JobNotFound, "the transaction that enqueued it has not committed"):
+            ship.enqueue_sync(7).status_sync()
 
     async def test_what_a_coroutine_enqueues_can_be_read(self):
         await ship.enqueue(7)
