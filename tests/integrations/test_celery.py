@@ -67,6 +67,21 @@ def slow() -> None:
 def seldom() -> None: ...
 
 
+class WithContext(Task):
+    """As Flask's documentation has it."""
+
+    def __call__(self, *args, **kwargs):
+        SEEN.append(("in the context", self.request.retries))
+        return super().__call__(*args, **kwargs)
+
+
+@celery.task(name="shop.in_context", bind=True, base=WithContext, max_retries=2, default_retry_delay=1)
+def in_context(self, fails: int) -> list[object]:
+    if self.request.retries < fails:
+        raise self.retry()
+    return [self.request.id, self.request.retries]
+
+
 class Hooked(Task):
     def before_start(self, task_id, args, kwargs):
         SEEN.append(("before_start", self.request.headers))
@@ -241,6 +256,31 @@ def test_retries_that_the_task_asks_for(app):
     assert [run.state for run in drain_sync(app)] == ["retry", "completed"]
     assert result.get(timeout=5) == 2
     assert [(result.id, n, [2]) for n in (0, 1, 2)] == SEEN
+
+
+def test_a_task_class_that_wraps_every_call(app):
+    result = in_context.delay(2)
+    assert [run.state for run in drain_sync(app)] == ["retry", "retry", "completed"]
+    assert result.get(timeout=5) == [result.id, 2]
+    assert [("in the context", retries) for retries in (0, 1, 2)] == SEEN
+
+
+def test_what_a_result_has(app):
+    result = add.delay(1, 2)
+    assert (result.result, result.info, result.traceback, result.date_done) == (None, None, None, None)
+    drain_sync(app)
+    assert (result.result, result.info, result.traceback) == (3, 3, None)
+    assert result.date_done is not None
+    failed = auto.delay("value")
+    drain_sync(app)
+    assert isinstance(failed.result, JobFailed)
+    assert "ValueError: value" in failed.traceback
+
+
+def test_tasks_of_celery_s_own_are_refused(app):
+    """No worker would run them."""
+    with pytest.raises(ConfigError, match=r"celery.map: .* use app.map()"):
+        add.map([1, 2]).delay()
 
 
 def test_retries_end(app):

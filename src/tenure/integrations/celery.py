@@ -10,6 +10,7 @@ from typing import Any
 
 from billiard.einfo import ExceptionInfo
 from celery import Celery, Task
+from celery.app import trace
 from celery.exceptions import Ignore, Reject, Retry
 
 from tenure.app import Tenure
@@ -44,6 +45,9 @@ def from_celery(celery: Celery, app: Tenure, *, redirect: bool = False) -> list[
     tasks = {name: task for name, task in celery.tasks.items() if not name.startswith("celery.")}
     for task in tasks.values():
         _define(app, celery, task)
+    if any(_has_own_call(task) for task in tasks.values()):
+        # As a worker of Celery does: in `super().__call__()` the task keeps its request, with its id and its number of retries.
+        trace._install_stack_protection()  # noqa: SLF001 - Celery has no other name for it
     if redirect:
         celery.send_task = MethodType(sender(app), celery)
     return sorted(tasks)
@@ -102,7 +106,7 @@ def _traced(task: Task, task_id: str, args: list[Any], kwargs: dict[str, Any]) -
     call = (task_id, args, kwargs)
     try:
         task.before_start(*call)
-        result = task.run(*args, **kwargs)
+        result = (task if _has_own_call(task) else task.run)(*args, **kwargs)
     except Retry as wanted:
         outcome = _after_retry(task, wanted, args, kwargs)
         _hook(task.on_retry, wanted.exc, *call, ExceptionInfo())
@@ -122,6 +126,11 @@ def _traced(task: Task, task_id: str, args: list[Any], kwargs: dict[str, Any]) -
     _hook(task.on_success, result, *call)
     _hook(task.after_return, "SUCCESS", result, *call, None)
     return result
+
+
+def _has_own_call(task: Task) -> bool:
+    """Whether its class defines `__call__`, for example to open Flask's application context around every task."""
+    return bool(trace.task_has_custom(task, "__call__"))
 
 
 def _hook(hook: Callable[..., Any], *given: Any) -> None:

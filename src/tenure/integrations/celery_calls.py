@@ -66,6 +66,10 @@ def sender(app: Tenure) -> Callable[..., TenureResult]:
     def send_task(
         celery: Celery, name: str, args: Any = None, kwargs: Mapping[str, Any] | None = None, **given: Any
     ) -> TenureResult:
+        if name.startswith("celery.") and name not in app.kinds:
+            raise ConfigError(
+                f"{name}: map, starmap and chunks run in tasks of Celery's own: use app.map(), or a task for each item"
+            )
         given = {option: value for option, value in given.items() if value is not None and option not in WITHOUT_EFFECT}
         options = _options(celery, name, given)
         return TenureResult(app.enqueue_sync(name, {"args": list(args or []), "kwargs": dict(kwargs or {})}, **options))
@@ -128,6 +132,21 @@ class TenureResult:
         return STATES.get(self.handle.status_sync().state, "PENDING")
 
     status = state
+
+    @property
+    def result(self) -> Any:
+        """Of a task that succeeded; of one that failed, the error that `get()` raises; None before."""
+        return self.get(propagate=False) if self.ready() else None
+
+    info = result
+
+    @property
+    def traceback(self) -> str | None:
+        return self.handle.status_sync().error
+
+    @property
+    def date_done(self) -> datetime | None:
+        return self.handle.status_sync().finished_at
 
     def ready(self) -> bool:
         return self.state in ("SUCCESS", "FAILURE", "REVOKED")
