@@ -138,6 +138,21 @@ def test_jobs_in_another_database_than_the_orm_s_are_warned_of_unless_this_is_in
     assert "tenure.W001" not in shop.varied(DATABASES=databases, TENURE=intended).manage("check").stderr
 
 
+def test_tasks_that_no_worker_would_find_are_warned_of(shop):
+    """They are enqueued by web processes, and stay pending."""
+    # Set after the start, because the backend and the tasks need Django 6.
+    program = """
+from django.conf import settings
+from django.core.management import call_command
+settings.TASKS = {"default": {"BACKEND": "tenure.integrations.django.task_backend.TenureBackend"}}
+call_command("check")
+"""
+    told = "workers do not run the tasks in parcels.tasks, unless a module in TENURE['JOB_MODULES'] (jobs) imports them"
+    assert told in shop.varied(apps=["parcels"], TENURE={"JOB_MODULES": ["jobs"]}).run(program, check=False)
+    assert "tenure.W002" not in shop.varied(apps=["parcels"], TENURE={}).run(program, check=False)
+    assert "tenure.W002" not in shop.varied(TENURE={"JOB_MODULES": ["jobs"]}).run(program, check=False)
+
+
 def test_settings_of_the_project_apply_to_workers_and_the_environment_has_precedence(shop, sql):
     varied = shop.varied(TENURE={"WORKERS_CONCURRENCY": 3, "WORKERS_NAME": "shop-1"})
     assert "3 shop-1" in varied.run(

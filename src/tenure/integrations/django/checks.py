@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.apps import apps
 from django.conf import settings
 from django.core.checks import CheckMessage, Error
 from django.core.checks import Warning as CheckWarning
+from django.utils.module_loading import module_has_submodule
 
 from tenure.integrations.django.app import app
-from tenure.integrations.django.conf import database_dsn, problems_of
+from tenure.integrations.django.conf import database_dsn, problems_of, runs_tasks
 from tenure.model.errors import ConfigError
 
 
@@ -23,10 +25,26 @@ def check_settings(app_configs: Any, **_: Any) -> list[CheckMessage]:
         app.settings  # noqa: B018 - reads all settings, and raises
     except ConfigError as error:
         return [Error(str(error), id="tenure.E002")]
-    return _suspicious(given)
+    return [*_other_database(given), *_tasks_that_are_not_found(given)]
 
 
-def _suspicious(given: dict[str, Any]) -> list[CheckMessage]:
+def _tasks_that_are_not_found(given: dict[str, Any]) -> list[CheckMessage]:
+    """Tasks are enqueued by web processes, which have imported them, but workers import the modules in JOB_MODULES alone."""
+    modules = app.project.job_modules
+    missing = [config.name for config in apps.get_app_configs() if module_has_submodule(config.module, "tasks")]
+    if "JOB_MODULES" not in given or "tasks" in modules or not missing or not runs_tasks():
+        return []
+    return [
+        CheckWarning(
+            f"workers do not run the tasks in {', '.join(f'{name}.tasks' for name in missing)}, unless a module in "
+            f"TENURE['JOB_MODULES'] ({', '.join(modules)}) imports them",
+            hint="Add 'tasks' to JOB_MODULES, or remove the setting: with Tenure as a task backend, the default has it.",
+            id="tenure.W002",
+        )
+    ]
+
+
+def _other_database(given: dict[str, Any]) -> list[CheckMessage]:
     alias = given.get("DATABASE", "default")
     if alias == "default" or given.get("ENQUEUE_IN_TRANSACTION") is not None:
         return []
