@@ -143,6 +143,18 @@ class Committed(TransactionTestCase):
         self.assertIsNone(app.client().find_sync("01900000-0000-7000-8000-000000000000"))
         handle.delete_sync()
 
+    def test_without_conn_a_job_is_part_of_the_block_around_it(self):
+        """Nothing to forget: neither `conn=` nor `on_commit`."""
+        with transaction.atomic():
+            kept = ship.enqueue_sync(1)
+            self.assertIsNone(app.client().find_sync(kept.id))  # workers do not see it yet
+        self.assertEqual(kept.status_sync().state, "pending")
+        with transaction.atomic():
+            undone = ship.enqueue_sync(2)
+            transaction.set_rollback(True)
+        self.assertIsNone(app.client().find_sync(undone.id))
+        kept.delete_sync()
+
     def test_requests_in_autocommit(self):
         response = Client().get("/async-orders/", {"label": "one"})
         handle = app.client().handle(response.json()["job"])
