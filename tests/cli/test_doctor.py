@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from uuid import uuid4
+
+from psycopg.conninfo import make_conninfo
 
 from tenure.model.health import Probe
 from tenure.store import jobs
@@ -95,3 +98,26 @@ def test_an_old_schema_is_a_finding_and_no_error(line, fresh_dsn, later):
         database.sql("drop table tenure.leases cascade")
     shown = line("doctor", "--json", "--dsn", fresh_dsn)
     assert [finding["code"] for finding in json.loads(shown.stdout)["findings"]] == ["old_schema"]
+
+
+def test_a_database_that_cannot_be_examined_is_reported_in_the_same_document(line, dsn, bare_dsn, database):
+    """For probes, which read stdout: that nothing is there would look like a defect of the probe."""
+    stranger = f"stranger_{uuid4().hex[:12]}"
+    database.sql(f"create role {stranger} login")
+    try:
+        blocked = {
+            ("unreachable", 1): make_conninfo(dsn, host="127.0.0.1", port=1),
+            ("unreachable", 1, "database"): make_conninfo(dsn, dbname="no_such_database"),
+            ("schema_mismatch", 4): bare_dsn,
+            ("refused", 1): make_conninfo(dsn, user=stranger),
+        }
+        for (code, exit_code, *_), given in blocked.items():
+            shown = line("doctor", "--json", "--dsn", given)
+            told = json.loads(shown.stdout)
+            assert (told["healthy"], [finding["code"] for finding in told["findings"]]) == (False, [code])
+            assert (shown.exit_code, shown.stderr) == (exit_code, "")
+            text, way_out = line("doctor", "--dsn", given).stdout.splitlines()
+            assert text.startswith(f"{code}: ")
+            assert way_out.strip() == told["findings"][0]["way_out"]
+    finally:
+        database.sql(f"drop role {stranger}")

@@ -9,8 +9,10 @@ import click
 from tenure.cli import exit_codes, output
 from tenure.cli.command_context import CommandContext, with_context
 from tenure.client.overview import LeaderStatus, WorkerStatus
+from tenure.model.errors import SchemaMismatch, StoreUnavailable
 from tenure.model.findings import Finding
 from tenure.model.health import NOTIFY_NOT_DELIVERED
+from tenure.store.faults import Refused
 
 
 @click.command()
@@ -20,9 +22,14 @@ async def doctor(context: CommandContext) -> int:
 
     Checks the schema, indexes, partitions, vacuum, old transactions, replication slots, settings, workers and leaders, and looks
     for jobs that no worker can run. Every finding has a code and a remedy. Exit code 1 if there is a problem; notes do not
-    count.
+    count. Exit code 4 if the database has no schema for this version.
     """
-    found = await examine(context)
+    code = exit_codes.FAILED
+    try:
+        found = await examine(context)
+    except (StoreUnavailable, SchemaMismatch, Refused) as error:
+        # A finding as well, so that a probe reads the same document in every case.
+        found, code = [_blocking(error)], exit_codes.of_error(error)
     problems = [finding for finding in found if finding.severity == "problem"]
     if context.as_json:
         output.print_json({"healthy": not problems, "findings": found})
@@ -31,7 +38,7 @@ async def doctor(context: CommandContext) -> int:
         click.echo(f"    {output.safe(finding.way_out)}")
     if not found and not context.as_json:
         output.note("no problems found")
-    return exit_codes.FAILED if problems else exit_codes.SUCCESS
+    return code if problems else exit_codes.SUCCESS
 
 
 async def examine(context: CommandContext) -> list[Finding]:
@@ -40,6 +47,15 @@ async def examine(context: CommandContext) -> list[Finding]:
         return probe.findings  # other statements may not work with that schema
     leaders, workers = await context.client.leaders(), await context.client.workers()
     return [*of_workers(workers, leaders), *replace(probe, not_delivering=_not_delivering(leaders)).findings]
+
+
+def _blocking(error: StoreUnavailable | SchemaMismatch | Refused) -> Finding:
+    """What kept the doctor from looking at the database."""
+    if isinstance(error, StoreUnavailable):
+        return Finding("unreachable", str(error), "check the server and the DSN (`tenure config` shows it), then run this again")
+    if isinstance(error, SchemaMismatch):
+        return Finding("schema_mismatch", str(error), "run `tenure migrate`, or correct the DSN (`tenure config` shows it)")
+    return Finding("refused", str(error), "grant what is missing (`tenure sql --roles` prints the grants), or correct the DSN")
 
 
 def of_workers(workers: list[WorkerStatus], leaders: list[LeaderStatus]) -> list[Finding]:
