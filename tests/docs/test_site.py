@@ -37,6 +37,20 @@ def test_the_api_reference_has_every_framework():
     assert names <= set(re.findall(r"^\.\. [\w:]+:: tenure\.integrations\.(\w+)\.", text, re.MULTILINE))
 
 
+def test_the_menu_has_the_guides_under_the_headings_and_in_the_order_of_the_front_page():
+    """Sphinx itself reports a page that the menu does not have."""
+    docs = ROOT / "docs"
+    front = re.split(r"^## (.+)$", (docs / "index.md").read_text("utf-8"), flags=re.MULTILINE)[1:]
+    shown = {title: re.findall(r"\]\(([\w/-]+)\.md\)", text) for title, text in zip(front[::2], front[1::2], strict=True)}
+    menu = dict(re.findall(r":caption: (.+?)\n(.+?)^:::", (docs / "contents.md").read_text("utf-8"), re.MULTILINE | re.DOTALL))
+    assert list(menu) == list(shown)
+    for title, pages in shown.items():
+        listed = menu[title].split()
+        assert [page for page in listed if page in pages] == [page for page in pages if page in listed], title
+        guides = {page for page in listed if page.startswith(("how-to/", "operations/"))}
+        assert guides == {page for page in pages if page.startswith(("how-to/", "operations/"))}, title
+
+
 @pytest.mark.slow
 def test_the_site_builds_without_warnings(tmp_path):
     built = subprocess.run(
