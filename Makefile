@@ -90,9 +90,9 @@ audit:
 	$(PYTHON) -m venv .audit-venv && .audit-venv/bin/pip install --quiet pip-audit
 	.audit-venv/bin/pip-audit --strict --require-hashes --disable-pip -r deploy/requirements.txt
 
-# The documentation site, in site/. `make test` runs every code block in it (tests/docs).
+# The documentation site, in site/. `make test` runs every code block in it (tests/docs). All pages, because each contains the menu.
 docs: setup
-	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet --jobs auto -b html docs site
+	$(BIN)/sphinx-build --write-all --fail-on-warning --keep-going --quiet --jobs auto -b html docs site
 	@echo "open site/index.html"
 
 clean:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
+from sphinx.application import Sphinx
+
 from tenure.version import __version__
 
 project = "Tenure"
@@ -37,3 +41,20 @@ html_theme = "furo"
 html_title = f"Tenure {__version__}"
 html_show_sphinx = False
 html_theme_options = {"top_of_page_buttons": []}
+html_static_path = ["_static"]
+html_css_files = ["tables.css"]
+
+
+def _plain_type_variables(
+    _app: Sphinx, _what: str, _name: str, _object: object, _options: object, signature: str | None, returns: str | None
+) -> tuple[str | None, str | None]:
+    return _plain(signature), _plain(returns)
+
+
+def _plain(text: str | None) -> str | None:
+    """`~P`, as Python prints a type variable, is `P` in the source."""
+    return text and re.sub(r"~([A-Z]\w*)(?![\w.])", r"\1", text)
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("autodoc-process-signature", _plain_type_variables)
