@@ -223,7 +223,7 @@ def web_statements() -> list[Query]:
         stats.count_series(3600.0, 60.0, None, None),
         stats.count_series_by_queue(3600.0, 60.0),
         stats.count_series_by_kind(3600.0, 60.0),
-        stats.count_histogram(3600.0, 60.0, None, None),
+        stats.count_histogram(3600.0, 60.0, "minute", None, None),
         failures.find_all(datetime(2026, 1, 1, tzinfo=UTC), 10),
         reports.identify_server(),
         reports.probe_writable(),

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from typing import NamedTuple
+
 import pytest
 
 from tenure.client.rates import joined
+from tenure.model.durations import to_seconds
 from tenure.store.reports import LatencyRow
 from tenure.version import __version__
 from tests.waiting import until
@@ -40,6 +44,104 @@ async def test_a_histogram_counts_every_job_that_ended(ran):
     for measure in ("waited", "ran"):
         assert sum(jobs for point in reply["points"] for jobs in point[measure].values()) == 3
     assert (await ran.get("/stats/histogram", params={"last": "1h", "step": "7s"})).status_code == 422
+
+
+TALLIES = """
+    insert into tenure.tallies (at, queue, kind, what, jobs, waited, ran, waited_bucket, ran_bucket)
+    select now() - make_interval(secs => n * ({seconds} / 400.0)), 'queue' || n % 2, 'kind' || n % 3,
+           (array['enqueued', 'completed', 'failed', 'retry'])[1 + n % 4], 1 + n % 5,
+           case when n % 4 > 0 then interval '1 second' end, case when n % 4 > 0 then interval '1 second' * (n % 5) end,
+           case when n % 4 > 0 then n % 7 end, case when n % 4 > 0 then n % 9 end
+      from generate_series(1, 390) n"""
+
+
+async def merge(jobs, sql):
+    """The leader moves the tallies into the counters of minutes, hours and days."""
+    async with jobs.running():
+        await until(lambda: sql("select count(*) from tenure.tallies"), is_=[(0,)])
+
+
+def at_step(rows, step):
+    """Rows by the begin of their step."""
+    found = {}
+    for at, *row in rows:
+        begin = datetime.fromtimestamp(at.timestamp() // step * step, UTC).isoformat()
+        found.setdefault(begin, []).append(row)
+    return found
+
+
+def histogram_of(rows, step):
+    points = []
+    for at, found in sorted(at_step(rows, step).items()):
+        point = {"at": at, "waited": {}, "ran": {}}
+        for jobs, waited, ran in found:
+            for measure, bucket in (("waited", waited), ("ran", ran)):
+                if bucket is not None:
+                    point[measure][str(bucket)] = point[measure].get(str(bucket), 0) + jobs
+        points += [point] if point["waited"] else []
+    return points
+
+
+class Period(NamedTuple):
+    seconds: int
+    """In which tallies were written."""
+    last: str
+    step: str | None
+    width: int
+    """Of the steps of the answer."""
+
+    def params(self, less: int = 0) -> dict[str, str]:
+        """`less`: of a period that is shorter by this many seconds. The answer about the same one is kept for some seconds."""
+        return {"last": f"{int(to_seconds(self.last)) - less}s", **({"step": self.step} if self.step else {})}
+
+
+HOUR, DAY, DAY_BY_HOURS = Period(3600, "1h", None, 60), Period(86000, "86300s", None, 1440), Period(86000, "24h", "1h", 3600)
+WEEK, QUARTER = Period(7 * 86400, "8d", None, 4 * 3600), Period(80 * 86400, "90d", None, 2 * 86400)
+
+
+@pytest.mark.parametrize("period", [HOUR, DAY, DAY_BY_HOURS, WEEK, QUARTER], ids=lambda period: period.last)
+async def test_a_histogram_is_the_same_before_and_after_its_tallies_are_merged(jobs, serving, sql, period):
+    """Of more than eight days it lacked what was older: the rows of hours are deleted by then."""
+    web = await serving.admin()
+    sql(TALLIES.format(seconds=period.seconds))
+    everything = sql("select at, queue, kind, jobs, waited_bucket, ran_bucket from tenure.tallies")
+    for limits in ({}, {"queue": "queue1"}, {"kind": "kind2"}, {"queue": "queue0", "kind": "kind1"}):
+        rows = [
+            (at, *counted)
+            for at, queue, kind, *counted in everything
+            if limits.get("queue", queue) == queue and limits.get("kind", kind) == kind
+        ]
+        reply = (await web.get("/stats/histogram", params={**period.params(), **limits})).json()
+        assert (reply["step"], reply["points"]) == (period.width, histogram_of(rows, period.width))
+    await merge(jobs, sql)
+    reply = (await web.get("/stats/histogram", params=period.params(less=1))).json()
+    assert reply["points"] == histogram_of([(at, *counted) for at, _, _, *counted in everything], period.width)
+
+
+@pytest.mark.parametrize("by", ["queue", "kind"])
+@pytest.mark.parametrize("period", [DAY, DAY_BY_HOURS, QUARTER._replace(width=36 * 3600)], ids=lambda period: period.last)
+async def test_series_of_groups_are_the_same_before_and_after_their_tallies_are_merged(jobs, serving, sql, by, period):
+    web = await serving.admin()
+    sql(TALLIES.format(seconds=period.seconds))
+    rows = sql(f"select at, {by}, what, jobs, coalesce(extract(epoch from ran), 0)::float8 from tenure.tallies")
+    expected = {}
+    for at, found in sorted(at_step(rows, period.width).items()):
+        for name, what, many, ran in found:
+            point = expected.setdefault(name, {}).setdefault(at, {"at": at, "counts": {}, "ran": 0.0})
+            point["counts"][what] = point["counts"].get(what, 0) + many
+            point["ran"] += ran
+    groups = [{"name": name, "points": list(points.values())} for name, points in sorted(expected.items())]
+    first = (await web.get("/stats/groups", params={"by": by, **period.params()})).json()
+    assert (first["step"], first["groups"]) == (period.width, groups)
+    await merge(jobs, sql)
+    again = (await web.get("/stats/groups", params={"by": by, **period.params(less=1)})).json()
+    assert again["groups"] == groups
+
+
+@pytest.mark.parametrize("params", [{"last": "30d", "step": "1h"}, {"last": "9d", "step": "36h"}, {"last": "2d", "step": "90m"}])
+async def test_a_step_of_a_histogram_is_as_wide_as_what_is_kept(serving, params):
+    answer = await (await serving.admin()).get("/stats/histogram", params=params)
+    assert (answer.status_code, "give a multiple of" in answer.text) == (422, True)
 
 
 async def test_latencies_of_a_queue_have_all_its_kinds(ran):

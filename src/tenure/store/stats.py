@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from tenure.store.json_columns import Json
 from tenure.store.leases import LeaderRow, Term, guard
@@ -11,6 +11,9 @@ from tenure.store.query import Query
 from tenure.store.queues import QueueRow
 from tenure.store.reports import FinishedCountRow, LatencyRow
 from tenure.store.workers import WorkerRow
+
+Span = Literal["minute", "hour", "day"]
+"""Latencies are kept by minute for a day, by hour for eight days, and by day for 90 days."""
 
 
 class WaitingRow(NamedTuple):
@@ -48,8 +51,8 @@ class GroupedSeriesRow(NamedTuple):
     """Of the queue or kind."""
     at: datetime
     """The begin of the step."""
-    what: str
-    jobs: int
+    counts: Json[dict[str, int]]
+    """Jobs by what happened to them."""
     ran: float
     """Seconds that they ran, all together."""
 
@@ -127,6 +130,7 @@ def count_series_by_kind(seconds: float, step: float) -> Query[GroupedSeriesRow]
     return Query("stats/count_series_by_kind", GroupedSeriesRow, {"seconds": seconds, "step": step})
 
 
-def count_histogram(seconds: float, step: float, queue: str | None, kind: str | None) -> Query[HistogramRow]:
-    values = {"seconds": seconds, "step": step, "queue": queue, "kind": kind}
+def count_histogram(seconds: float, step: float, span: Span, queue: str | None, kind: str | None) -> Query[HistogramRow]:
+    """`step` is a multiple of the span."""
+    values = {"seconds": seconds, "step": step, "span": span, "queue": queue, "kind": kind}
     return Query("stats/count_histogram", HistogramRow, values)

@@ -21,7 +21,7 @@ from tenure.client.status import JobStatus
 from tenure.store import failures, live, reports, stats
 from tenure.store.query import Fetch, Query
 from tenure.store.reports import FinishedCountRow, HeldWorkflowsRow, LatencyRow
-from tenure.store.stats import FleetMinuteRow, GroupedSeriesRow, HistogramRow, SeriesRow
+from tenure.store.stats import FleetMinuteRow, GroupedSeriesRow, HistogramRow, SeriesRow, Span
 from tenure.web.failure_groups import FailedJobs, FailureGroup, group_failures
 from tenure.web.fleet_survey import FleetSurvey
 from tenure.web.job_views import LARGEST_SHOWN
@@ -166,9 +166,9 @@ class FleetStats:
         count = stats.count_series_by_queue if group == "queue" else stats.count_series_by_kind
         return await self._shared(count(seconds, step), step)
 
-    async def histogram(self, seconds: float, step: float, queue: str | None, kind: str | None) -> list[HistogramRow]:
+    async def histogram(self, seconds: float, step: float, span: Span, queue: str | None, kind: str | None) -> list[HistogramRow]:
         """How long jobs waited and ran, by step."""
-        return await self._shared(stats.count_histogram(seconds, step, queue, kind), step)
+        return await self._shared(stats.count_histogram(seconds, step, span, queue, kind), step)
 
     async def latencies(self, seconds: float, queue: str | None, kind: str | None) -> list[LatencyRow]:
         """How long jobs waited and ran, in all."""

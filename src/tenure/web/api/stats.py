@@ -7,12 +7,13 @@ from typing_extensions import TypedDict
 
 from tenure.client.rates import Latency, joined, latencies
 from tenure.model.durations import to_seconds
-from tenure.store.stats import FleetMinuteRow
+from tenure.store.stats import FleetMinuteRow, Span
 from tenure.web.api_routes import ApiCall, RequestModel
 from tenure.web.fleet_stats import Group, QueueCounts
 from tenure.web.problems import Problem
 
 LONGEST = 90 * 86400.0  # seconds: counters are kept for 90 days
+HOURS_KEPT = 8 * 86400.0  # seconds: for how long latencies are kept by hour
 MOST_STEPS = 1500
 
 
@@ -198,22 +199,23 @@ async def get_series(call: ApiCall, query: SeriesQuery) -> SeriesReply:
 async def get_grouped_series(call: ApiCall, query: GroupedSeriesQuery) -> GroupedSeriesReply:
     """Count jobs for each queue or each kind, in each step of a period, and how long they ran."""
     seconds, step = query.seconds, _step(query)
-    groups: dict[str, dict[str, GroupedPoint]] = {}
+    groups: dict[str, list[GroupedPoint]] = {}
     for row in await call.services.stats.series_by(query.by, seconds, step):
-        at = row.at.isoformat()
-        point = groups.setdefault(row.name, {}).setdefault(at, {"at": at, "counts": {}, "ran": 0.0})
-        point["counts"][row.what] = row.jobs
-        point["ran"] += row.ran
-    found: list[GroupedSeries] = [{"name": name, "points": list(points.values())} for name, points in groups.items()]
-    return {"seconds": seconds, "step": step, "groups": found}
+        groups.setdefault(row.name, []).append({"at": row.at.isoformat(), "counts": row.counts, "ran": row.ran})
+    return {"seconds": seconds, "step": step, "groups": [{"name": name, "points": points} for name, points in groups.items()]}
 
 
 async def get_histogram(call: ApiCall, query: SeriesQuery) -> HistogramReply:
-    """Show how long jobs waited and ran in each step of a period, as counts by duration, for percentiles and heat maps."""
+    """Show how long jobs waited and ran in each step of a period, as counts by duration, for percentiles and heat maps.
+
+    By minutes up to a day, by hours up to eight days, by days beyond that. Steps of whole hours are answered fastest.
+    """
     call.principal.require_filter(kind=query.kind, queue=query.queue)
-    seconds, step = query.seconds, _step(query)
+    seconds = query.seconds
+    step = _step(query, 86400.0 if seconds > HOURS_KEPT else 3600.0 if seconds > 86400 else 60.0)
+    span: Span = "day" if seconds > HOURS_KEPT else "hour" if step % 3600 == 0 else "minute"
     points: dict[str, HistogramPoint] = {}
-    for row in await call.services.stats.histogram(seconds, step, query.queue, query.kind):
+    for row in await call.services.stats.histogram(seconds, step, span, query.queue, query.kind):
         at = row.at.isoformat()
         point = points.setdefault(at, {"at": at, "waited": {}, "ran": {}})
         (point["waited"] if row.measure == "waited" else point["ran"])[str(row.bucket)] = row.jobs
@@ -257,8 +259,9 @@ async def get_latencies(call: ApiCall, query: LatencyQuery) -> LatencyReply:
     return {"latencies": latencies(joined(rows, query.by))}
 
 
-def _step(query: SteppedQuery) -> float:
-    seconds, finest = query.seconds, 60.0 if query.seconds <= 86400 else 3600.0
+def _step(query: SteppedQuery, finest: float | None = None) -> float:
+    seconds = query.seconds
+    finest = finest or (60.0 if seconds <= 86400 else 3600.0)
     step = _rounded(seconds / 60, finest) if query.step is None else to_seconds(query.step, what="step")
     if step < finest or step % finest or seconds / step > MOST_STEPS:
         raise Problem(422, "invalid-value", f"query.step is {query.step!r}: give a multiple of {finest:g} s, at most "
