@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
+import logging
 import os
 import subprocess
 import sys
@@ -18,7 +20,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from tenure import Context, Tenure
+import httpx2
+
+from tenure import Context, Continue, Tenure, WorkflowContext
 from tenure.embedded import EmbeddedServer
 from tenure.web import create_token
 from tenure.web.route_table import ROUTES
@@ -27,7 +31,9 @@ from tenure.web.web_app import WebApp
 from tenure.web.web_options import WebOptions
 from tests.web.serving import Serving
 
-ENVIRONMENT = Path(__file__).parents[2] / ".fuzz-venv"
+PROJECT = Path(__file__).parents[2]
+ENVIRONMENT = PROJECT / ".fuzz-venv"
+HOOKS = "tests.web.fuzz_hooks"
 VERSION = "schemathesis>=4.32,<5"
 OPEN = {f"/_api{route.path}" for route in ROUTES if route.scope is None} | {"/static/tenure.js"}
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,ignored_auth"
@@ -79,7 +85,45 @@ def shop(dsn: str) -> Tenure:
     async def charge(payment_id: str, cents: int = 0) -> int:
         return cents
 
+    @app.job
+    async def reserve(item: str) -> Continue[int]:
+        return Continue(charge, payment_id=item)
+
+    @app.workflow
+    async def order(ctx: WorkflowContext, item: str) -> object:
+        await ctx.step("prepare", lambda: {"item": item})
+        return await ctx.wait_for_signal("paid")
+
     return app
+
+
+CALLS: tuple[tuple[str, dict[str, Any], dict[str, Any]], ...] = (
+    ("export_users", {"format": "csv"}, {}),
+    ("export_users", {"format": "csv"}, {"queue": "idle"}),
+    ("export_users", {"format": "csv"}, {"delay": 3600}),
+    ("burn", {"why": "no fuel"}, {}),
+    ("reserve", {"item": "book"}, {}),
+    ("order", {"item": "book"}, {}),
+)
+
+
+async def fill(web: httpx2.AsyncClient) -> dict[str, list[str]]:
+    """Jobs in many states, chains, workflows, a schedule and a limit. Returns what there is by the name of its path parameter."""
+    ids: list[str] = []
+    for _ in range(20):
+        for kind, args, options in CALLS:
+            ids.append((await web.post(f"/jobs/{kind}/dispatch", json={"args": args, **options})).json()["id"])
+    await web.post("/schedules", json={"name": "nightly", "kind": "burn", "cron": "0 3 * * *", "input": {"why": "x"}})
+    await web.put("/limits/exports", json={"concurrency": 5})
+    workers = (await web.get("/workers")).json()["workers"]
+    groups = (await web.get("/failures")).json()["groups"]
+    return {
+        "id": [*ids, *(worker["id"] for worker in workers)],
+        "kind": ["export_users", "burn", "charge", "reserve", "order"],
+        "queue": ["exports", "idle", "default"],
+        "name": ["nightly", "exports"],
+        "group": [group["id"] for group in groups],
+    }
 
 
 def schemathesis() -> Path:
@@ -91,7 +135,7 @@ def schemathesis() -> Path:
     return command
 
 
-async def attack(url: str, token: str, seed: int, examples: int) -> tuple[int, str]:
+async def attack(url: str, token: str, seed: int, examples: int, known: dict[str, list[str]]) -> tuple[int, str]:
     """Returns its exit code and what it printed."""
     words = [
         schemathesis(), "run", f"{url}/_api/openapi.json", "--header", f"Authorization: Bearer {token}", "--checks", CHECKS,
@@ -100,8 +144,9 @@ async def attack(url: str, token: str, seed: int, examples: int) -> tuple[int, s
         "--continue-on-failure", "--warnings", "off", "--no-color", "--output-sanitize", "true",
     ]  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
+        more = {"NO_PROXY": "*", "FUZZ_KNOWN": json.dumps(known), "SCHEMATHESIS_HOOKS": HOOKS, "PYTHONPATH": str(PROJECT)}
         process = await asyncio.create_subprocess_exec(
-            *map(str, words), cwd=folder, env={**os.environ, "NO_PROXY": "*"},
+            *map(str, words), cwd=folder, env={**os.environ, **more},
             stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
         )  # fmt: skip
         printed, _ = await process.communicate()
@@ -111,6 +156,7 @@ async def attack(url: str, token: str, seed: int, examples: int) -> tuple[int, s
 async def run(dsn: str, requests: int, examples: int, seed: int) -> int:
     app = shop(dsn)
     await app.migrate()
+    logging.getLogger("tenure").addFilter(lambda record: record.msg == "web request failed")
     rate_limits.FAILURES_PER_MINUTE = 10**9  # wrong tokens are part of the attack; their limit has tests of its own
     token = (await create_token(app, "fuzz", "admin", rate=0)).token
     watched = Watched(WebApp(app, WebOptions()), token)
@@ -118,9 +164,10 @@ async def run(dsn: str, requests: int, examples: int, seed: int) -> int:
     failed = 0
     try:
         server = await serving.serve(watched)
+        web = await server.client(token)
         async with app.running():
             while watched.requests < requests and not failed:
-                failed, printed = await attack(server.url, token, seed, examples)
+                failed, printed = await attack(server.url, token, seed, examples, await fill(web))
                 print(f"seed {seed}: {watched.requests} requests, {dict(sorted(watched.statuses.items()))}", flush=True)
                 seed += 1
                 if failed:
