@@ -14,7 +14,7 @@ import pytest
 from packaging.requirements import Requirement
 
 import tenure.web
-from tenure import ConfigError, Context, Retry, Tenure, WorkflowContext
+from tenure import ConfigError, Context, Limit, Retry, Tenure, WorkflowContext
 from tenure.store.migrator import roles_sql
 from tenure.web import Principal, create_app, tracker_token
 from tenure.web.security.hosts import hostname, is_loopback
@@ -574,6 +574,53 @@ async def test_s13_secrets_in_errors_logs_and_progress_are_hidden_too(app, servi
     assert [where for where, text in shown.items() if SWORDFISH in text or "swordfish" in text] == []
     assert json.loads(shown[f"/jobs/{job_id}"])["error_message"] == "[redacted] is not accepted"
     assert f"trying {REDACTED}" in shown["live"]
+
+
+@pytest.mark.parametrize("secret", [SWORDFISH, "pin4"])
+async def test_s13_secrets_are_hidden_in_what_is_made_of_them(app, serving, sql, secret):
+    """A key, a limit group and the event that a workflow waits for are made of values of the input."""
+
+    @app.job(key="api_key", concurrency=Limit(1, per="access_token"))
+    async def pull(api_key: str, access_token: str) -> None: ...
+
+    server, token = await serving.serve(), await serving.token()
+    web, live = await server.client(token), await server.live(token)
+    async with app.running():
+        await until(lambda: sql("select 1 from tenure.limits"))  # groups are made when a worker has declared the limit
+    sent = await web.post("/jobs/pull/dispatch", json={"args": {"api_key": secret, "access_token": secret}})
+    again = await web.post("/jobs/pull/dispatch", json={"args": {"api_key": secret, "access_token": secret}})
+    job_id = sent.json()["id"]
+    await live.send(type="subscribe", topics=[f"job:{job_id}", f"chain:{job_id}"])
+    seen = [await live.receive(), await live.receive()]
+    paths = ["/jobs", f"/jobs/{job_id}", f"/jobs/{job_id}/report", f"/jobs/{job_id}/explain", f"/chains/{job_id}", "/audit"]
+    shown = {path: (await web.get(path)).text for path in paths}
+    for accept in ("text/html", "text/plain"):
+        shown[accept] = (await web.get(f"/jobs/{job_id}/report", headers={"accept": accept})).text
+    shown |= {"sent": sent.text, "again": again.text, "live": json.dumps(seen)}
+    assert [where for where, text in shown.items() if secret in text] == []
+    job = json.loads(shown[f"/jobs/{job_id}"])
+    assert (job["key"], job["idempotency_key"]) == (REDACTED, REDACTED)
+    assert job["limit_group"].endswith(f"access_token={REDACTED}")
+
+
+async def test_s13_secrets_are_hidden_in_what_a_workflow_waits_for(app, serving):
+    @app.workflow
+    async def confirm(ctx: WorkflowContext, password: str) -> None:
+        await ctx.wait_for("confirmed", key=password)
+
+    web = await serving.admin()
+    flow_id = await send(web, "confirm", {"password": SWORDFISH})
+
+    async def waits():
+        [flow] = (await web.get("/workflows")).json()["workflows"]
+        return flow["waits"]
+
+    async with app.running():
+        await until(waits)
+    [wait] = await waits()
+    assert wait["output"]["key"] == REDACTED
+    for path in ("/workflows", f"/workflows/{flow_id}", f"/jobs/{flow_id}/report"):
+        assert SWORDFISH not in (await web.get(path)).text
 
 
 async def test_s13_names_are_added_by_a_setting(dsn, serving):

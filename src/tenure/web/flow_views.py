@@ -6,6 +6,7 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
+from tenure.client.status import JobStatus
 from tenure.client.workflow_status import StepStatus, WorkflowStatus
 from tenure.flow.chain_status import Blocker, Chain, ChainLink
 from tenure.store.workflows import AwaitedStep, StepSummaryRow
@@ -158,24 +159,25 @@ def workflow_view(found: WorkflowStatus, redaction: Redaction) -> WorkflowView:
     }
 
 
-def workflow_row(job: JobView, summary: StepSummaryRow | None, redaction: Redaction) -> WorkflowRow:
-    is_waiting = job["state"] == "waiting"
+def workflow_row(job: JobStatus, summary: StepSummaryRow | None, redaction: Redaction, *, omitted: bool) -> WorkflowRow:
+    known, view = redaction.secrets_of(job), job_view(redaction.job(job), omitted=omitted)
+    is_waiting = view["state"] == "waiting"
     waits = [] if summary is None or not is_waiting else summary.waits
     return {
-        **job,
+        **view,
         "steps": 0 if summary is None else summary.steps,
         "done": 0 if summary is None else summary.done,
-        "waits": [_wait(one, redaction) for one in waits],
-        "held": (job["system"] or {}).get("held") if is_waiting else None,
+        "waits": [_wait(one, redaction, known) for one in waits],
+        "held": (view["system"] or {}).get("held") if is_waiting else None,
     }
 
 
-def _wait(step: AwaitedStep, redaction: Redaction) -> WaitView:
+def _wait(step: AwaitedStep, redaction: Redaction, known: KnownSecrets) -> WaitView:
     return {
         "name": step.name,
         "what": step.what,
         "state": step.state,
-        "output": redaction.hide(step.output),
+        "output": known.hide(redaction.hide(step.output)),
         "due_at": None if step.due_at is None else step.due_at.isoformat(),
     }
 

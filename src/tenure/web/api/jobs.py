@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from starlette.requests import Request
@@ -78,12 +78,23 @@ async def newest(call: ApiCall, parts: Sequence[Filters], before: UUID | None, l
 
 async def find_visible(call: ApiCall, ids: Sequence[UUID], states: frozenset[State] | None) -> list[JobView]:
     """Those that the principal may see, without those that have changed to another state since their ids were read."""
+    return [shown(call, found.job, omitted=found.omitted) for found in await find_unredacted(call, ids, states)]
+
+
+class FoundJob(NamedTuple):
+    job: JobStatus
+    omitted: bool
+    """It has parts that are too large for lists, and None here."""
+
+
+async def find_unredacted(call: ApiCall, ids: Sequence[UUID], states: frozenset[State] | None) -> list[FoundJob]:
+    """The same, before their secrets are hidden: to look for these in other texts."""
     rows = await call.services.read(live.find_shown(ids, LARGEST_SHOWN)) if ids else []
-    found = [(JobStatus.from_row(row.job), row.omitted) for row in rows]
+    found = [FoundJob(JobStatus.from_row(row.job), row.omitted) for row in rows]
     return [
-        shown(call, job, omitted=omitted)
-        for job, omitted in found
-        if call.principal.sees(kind=job.kind, queue=job.queue) and (states is None or job.state in states)
+        one
+        for one in found
+        if call.principal.sees(kind=one.job.kind, queue=one.job.queue) and (states is None or one.job.state in states)
     ]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import UUID
 
 from pydantic import Field
 from typing_extensions import TypedDict
@@ -13,7 +12,7 @@ from tenure.model.errors import NotPossible
 from tenure.model.states import State
 from tenure.store import workflows as statements
 from tenure.web.api.job_actions import CancelBody, Canceled, WillRun
-from tenure.web.api.jobs import find_visible, visible
+from tenure.web.api.jobs import find_unredacted, visible
 from tenure.web.api_routes import ApiCall, RequestModel
 from tenure.web.flow_views import WorkflowRow, WorkflowView, workflow_row, workflow_view
 from tenure.web.security.redaction import refuse_redacted
@@ -74,10 +73,10 @@ async def list_workflows(call: ApiCall, query: WorkflowsQuery) -> WorkflowList:
     ]
     newest = statements.list_newest(kinds, queues=call.principal.queues, states=query.state, limit=query.limit)
     ids = await read(newest) if kinds else []
-    jobs = await find_visible(call, ids, None if query.state is None else frozenset(query.state))
-    rows = await read(statements.summarize([UUID(job["id"]) for job in jobs])) if jobs else []
-    summaries = {str(row.job_id): row for row in rows}
-    return {"workflows": [workflow_row(job, summaries.get(job["id"]), call.services.redaction) for job in jobs]}
+    found = await find_unredacted(call, ids, None if query.state is None else frozenset(query.state))
+    rows = await read(statements.summarize([one.job.id for one in found])) if found else []
+    summaries, redaction = {row.job_id: row for row in rows}, call.services.redaction
+    return {"workflows": [workflow_row(one.job, summaries.get(one.job.id), redaction, omitted=one.omitted) for one in found]}
 
 
 async def get_workflow(call: ApiCall) -> WorkflowView:

@@ -31,12 +31,13 @@ class KnownSecrets:
     """The secrets of one job, to be hidden where its handler has written them into a text."""
 
     def __init__(self, found: Iterable[str]) -> None:
-        forms = {form for secret in found for form in _forms(secret) if len(form) >= SHORTEST_SECRET}
+        self._whole = frozenset(secret for secret in found if secret)
+        forms = {form for secret in self._whole for form in _forms(secret) if len(form) >= SHORTEST_SECRET}
         self._texts = sorted(forms, key=len, reverse=True)[:MOST_SECRETS]  # the longest first: it may contain another one
 
     @property
     def none(self) -> bool:
-        return not self._texts
+        return not self._whole
 
     def hide(self, value: Any) -> Any:
         """In a text, or in all texts of a JSON value."""
@@ -46,6 +47,13 @@ class KnownSecrets:
             return self._hidden(value)
         except RecursionError:
             return TOO_DEEP
+
+    def hide_name(self, name: str | None) -> str | None:
+        """In a name that is made of values: the key of a job, or its limit group (`kind:pull/tenant=7`). Short ones too."""
+        if name is None:
+            return None
+        begin, equals, value = name.rpartition("=")
+        return f"{begin}{equals}{REDACTED}" if value in self._whole else self.hide(name)
 
     def changed(self, change: Callable[[str], str]) -> KnownSecrets:
         """For texts that were changed in this way."""
@@ -84,6 +92,8 @@ class Redaction:
             **hidden,
             output=known.hide(self.hide(job.output)),
             error=known.hide(job.error),
+            key=known.hide_name(job.key),
+            limit_group=known.hide_name(job.limit_group),
             progress_message=known.hide(job.progress_message),
             system=None if system == TOO_DEEP else known.hide(system),
         )
