@@ -153,10 +153,18 @@ async def attack(url: str, token: str, seed: int, examples: int, known: dict[str
     return process.returncode or 0, printed.decode("utf-8", "replace")
 
 
+def only_failed_requests(record: logging.LogRecord) -> bool:
+    """Jobs of this attack fail by the hundred. Of requests, the route and the error are shown."""
+    if record.msg != "web request failed":
+        return False
+    record.msg = f"{record.msg}: {record.__dict__['route']} {record.__dict__.get('error', '')}"
+    return True
+
+
 async def run(dsn: str, requests: int, examples: int, seed: int) -> int:
     app = shop(dsn)
     await app.migrate()
-    logging.getLogger("tenure").addFilter(lambda record: record.msg == "web request failed")
+    logging.getLogger("tenure").addFilter(only_failed_requests)
     rate_limits.FAILURES_PER_MINUTE = 10**9  # wrong tokens are part of the attack; their limit has tests of its own
     token = (await create_token(app, "fuzz", "admin", rate=0)).token
     watched = Watched(WebApp(app, WebOptions()), token)
@@ -166,7 +174,7 @@ async def run(dsn: str, requests: int, examples: int, seed: int) -> int:
         server = await serving.serve(watched)
         web = await server.client(token)
         async with app.running():
-            while watched.requests < requests and not failed:
+            while watched.requests < requests and not failed and not watched.violations:
                 failed, printed = await attack(server.url, token, seed, examples, await fill(web))
                 print(f"seed {seed}: {watched.requests} requests, {dict(sorted(watched.statuses.items()))}", flush=True)
                 seed += 1
