@@ -20,8 +20,9 @@ PLANTED ?= 10
 SEED ?= 58080103
 INTERLEAVINGS_SEED ?= 193020394
 
-# In CI: a command that runs what failed once more.
+# In CI: a command that runs what failed once more, and no second run of tests that have just passed.
 TWICE ?=
+PLANTED_OPTIONS ?=
 PYTEST := $(BIN)/pytest -n $(JOBS) --dist worksteal
 
 # Tests and campaigns start hundreds of interpreters, which would each compile all modules again.
@@ -66,7 +67,7 @@ proof: setup
 	$(BIN)/python -m tests.web.fuzz_api --requests $(API_REQUESTS)
 	$(BIN)/tenure chaos run --seconds $(CAMPAIGN_SECONDS)
 	$(BIN)/tenure chaos failover
-	$(BIN)/python -m tests.planted --jobs $(JOBS) --sample $(PLANTED) --seed $(SEED)
+	$(BIN)/python -m tests.planted --jobs $(JOBS) --sample $(PLANTED) --seed $(SEED) $(PLANTED_OPTIONS)
 
 format: setup
 	$(BIN)/ruff format .

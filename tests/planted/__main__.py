@@ -36,7 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=2, help="how many at a time (2)")
     parser.add_argument("--by", action="append", metavar="TEST", help="do these tests catch them, instead of their own?")
     parser.add_argument("--list", action="store_true", help="list the bugs and plant none")
-    parser.add_argument("--no-baseline", action="store_true", help="while a bug or a test is being written")
+    parser.add_argument(
+        "--no-baseline", action="store_true", help="while a bug or a test is being written, or after a run of all tests"
+    )
     given = parser.parse_args(arguments)
     if unknown := set(given.names) - {bug.name for bug in BUGS}:
         parser.error(f"no such bug: {', '.join(sorted(unknown))}")
