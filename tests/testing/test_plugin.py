@@ -12,6 +12,7 @@ import pytest
 
 from tests.docs.workshop import as_url
 from tests.processes import run_process
+from tests.transactions.django_orm import skip_on_old_servers
 
 pytestmark = pytest.mark.slow
 
@@ -187,6 +188,8 @@ def test_with_unittest(write, run):
 
 def test_with_pytest_django(write, run, server_dsn):
     from psycopg.conninfo import conninfo_to_dict
+
+    skip_on_old_servers(server_dsn)
 
     given = conninfo_to_dict(server_dsn)
     write(

@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import django
 import django.conf
+import psycopg
+import pytest
 from django.db import connections
+from django.db.backends.postgresql.features import DatabaseFeatures
 from psycopg.conninfo import conninfo_to_dict
 
 
+def skip_on_old_servers(dsn: str) -> None:
+    """Django supports fewer versions of PostgreSQL than Tenure does."""
+    [oldest, *_] = DatabaseFeatures.minimum_database_version
+    with psycopg.connect(dsn) as connection:
+        if connection.info.server_version < 10_000 * oldest:
+            pytest.skip(f"Django {django.get_version()} needs PostgreSQL {oldest} or newer")
+
+
 def set_up(dsn: str, **options: object) -> None:
+    skip_on_old_servers(dsn)
     if not django.conf.settings.configured:
         database = {"ENGINE": "django.db.backends.postgresql", "NAME": "said below"}
         django.conf.settings.configure(DATABASES={"default": database}, LOGGING_CONFIG=None)

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from tests.processes import run_process, worker_process
+from tests.transactions.django_orm import skip_on_old_servers
 from tests.waiting import until
 
 FILES = {
@@ -73,9 +74,10 @@ FILES = {
 
 
 @pytest.fixture
-def shop(project, sql):
+def shop(project, dsn, sql):
     from textwrap import dedent
 
+    skip_on_old_servers(dsn)
     for name, text in FILES.items():
         (project / name).parent.mkdir(exist_ok=True)
         (project / name).write_text(dedent(text))

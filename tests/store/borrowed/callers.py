@@ -14,7 +14,6 @@ import asyncpg
 import django
 import django.conf
 import psycopg
-import pytest
 from django.db import connections, transaction
 from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy import create_engine, text
@@ -24,6 +23,7 @@ from sqlalchemy.pool import NullPool
 
 from tenure.store.borrowed import borrow
 from tenure.store.query import Query
+from tests.transactions.django_orm import skip_on_old_servers
 
 PID = "select pg_backend_pid()"
 
@@ -270,10 +270,7 @@ class Django(Caller):
             django.conf.settings.configure(DATABASES={"default": database}, LOGGING_CONFIG=None)
             django.setup()
         wrapper = connections["default"]
-        [oldest, *_] = wrapper.features.minimum_database_version
-        with psycopg.connect(dsn) as connection:
-            if connection.info.server_version < 10_000 * oldest:
-                pytest.skip(f"Django {django.get_version()} needs PostgreSQL {oldest} or newer")
+        skip_on_old_servers(dsn)
         given = conninfo_to_dict(dsn)
         wrapper.settings_dict.update({"NAME": given.pop("dbname"), "OPTIONS": given})
         self._closing.callback(wrapper.close)
