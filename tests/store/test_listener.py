@@ -152,3 +152,15 @@ async def test_a_pooler_of_transactions_that_is_not_in_the_settings_is_reported_
     await until(lambda: "set pooled = true" in caplog.text or wakeups.not_delivering)
     assert not wakeups._listener._tested
     await wakeups.stop()
+
+
+async def test_tasks_that_the_loop_has_canceled_are_not_canceled_again(database_target):
+    """At the end of a loop all its tasks are canceled, and then the session closes. psycopg logs a warning if it is canceled a
+    second time while it cancels a statement."""
+    wakeups = Wakeups(database_target, lambda _: None)
+    wakeups.start()
+    tasks = list(wakeups._tasks.values())
+    for task in tasks:
+        task.cancel()
+    await wakeups.stop()
+    assert [(task.cancelling(), task.cancelled()) for task in tasks] == [(1, True), (1, True)]

@@ -85,7 +85,8 @@ class Wakeups:
         self._ended()
         tasks, self._tasks = list(self._tasks.values()), {}
         for task in tasks:
-            task.cancel()
+            if not task.cancelling():  # psycopg reports a second cancellation while it handles the first
+                task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._listener.stop()
         await self._notifier.flush()
