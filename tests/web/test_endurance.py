@@ -22,7 +22,7 @@ from tenure import Tenure
 from tenure.embedded import EmbeddedServer
 from tests.cli.started import started
 from tests.processes import free_port, worker_process
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.slow
 
@@ -141,7 +141,7 @@ async def test_ten_thousand_connects_leave_nothing_behind(folder, server):
         assert web.says("/_api"), web.said
         pid = web._process.pid
         await asyncio.gather(*[visit(port, number) for number in range(AT_ONCE)])
-        async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}/_api", trust_env=False, timeout=30) as client:
+        async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}/_api", trust_env=False, timeout=2 * PATIENCE) as client:
             before, memory = files_of(pid), memory_of(pid)
             async with connect(f"ws://127.0.0.1:{port}/_api/live", proxy=None, ping_interval=None) as viewer:
                 await viewer.send(json.dumps({"type": "subscribe", "topics": ["overview"]}))
