@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from uuid import uuid4
 
 import pytest
 
 from tenure import ConfigError, InvalidPayload, Tenure
-from tenure.client.calls import to_json
+from tenure.client.calls import Sender, plain_job, to_json
 
 
 @pytest.fixture
@@ -55,6 +56,37 @@ def test_fields_that_equal_the_defaults_of_the_schema_are_not_sent():
 
     [job] = sent(plain.call())
     assert set(job) == {"id", "kind", "by", "input"}
+
+
+NOT_PLAIN = [
+    {"key": "k"},
+    {"delay": 1},
+    {"run_at": datetime(2030, 1, 1, tzinfo=UTC)},
+    {"expires": 60},
+    {"expires": datetime(2030, 1, 1, tzinfo=UTC)},
+    {"after": ["0198f000-0000-7000-8000-000000000001"]},
+]
+
+
+def test_a_plain_call_alone_is_sent_without_a_list(work):
+    call = work.using(timeout="30s", auth={"user": 1}, meta={"a": 1}, queue="other").call(2)
+    assert [json.loads(plain_job([call]) or "")] == sent(call)
+    assert plain_job([call, work.call(3)]) is None
+    assert plain_job([]) is None
+
+
+@pytest.mark.parametrize("options", NOT_PLAIN, ids=str)
+def test_a_call_with_a_key_blockers_or_a_time_is_not_plain(work, options):
+    assert plain_job([work.using(**options).call(2)]) is None
+
+
+def test_a_call_of_a_running_job_is_not_plain_because_its_claim_is_checked(work):
+    assert plain_job([work.call(2)._replace(sender=Sender("me", str(uuid4()), str(uuid4())))]) is None
+
+
+def test_using_a_connection_makes_the_same_calls_as_without(work):
+    with_one, without = work.using(conn=object()).call(2), work.call(2)
+    assert with_one._replace(id=without.id) == without
 
 
 def test_a_call_cannot_be_changed_but_copied_with_more_meta(work):

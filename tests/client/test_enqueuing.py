@@ -82,11 +82,14 @@ async def test_many_are_all_written_or_none(app, greet, database):
     assert rows(database) == []
 
 
+ENQUEUES = {"jobs/enqueue_jobs", "jobs/enqueue_one"}
+
+
 def count_statements(monkeypatch) -> list[str]:
     fetch, seen = Link.fetch, []
 
     async def counted(self, query):
-        if query.name == "jobs/enqueue_jobs":
+        if query.name in ENQUEUES:
             seen.append(query.name)
         return await fetch(self, query)
 
@@ -99,7 +102,7 @@ async def test_calls_at_the_same_time_share_statements(greet, database, monkeypa
     handles = await asyncio.gather(*(greet.enqueue(f"{n}") for n in range(200)))
     assert len({handle.id for handle in handles}) == 200
     assert database.sql("select count(*) from tenure.jobs") == [(200,)]
-    assert len(statements) <= 3
+    assert 1 <= len(statements) <= 3
 
 
 async def test_one_refused_call_among_many_fails_alone(app, greet, database):
@@ -125,13 +128,14 @@ async def test_an_enqueue_whose_answer_was_lost_is_repeated_and_makes_one_job(gr
 
     async def lose_once(self, query):
         answer = await fetch(self, query)
-        if query.name == "jobs/enqueue_jobs" and not lost:
+        if query.name in ENQUEUES and not lost:
             lost.append(query)
             raise StoreUnavailable("the connection broke after the commit")
         return answer
 
     monkeypatch.setattr(Link, "fetch", lose_once)
     await greet.enqueue("once")
+    assert [query.name for query in lost] == ["jobs/enqueue_one"]
     assert database.sql("select count(*) from tenure.jobs") == [(1,)]
 
 

@@ -149,6 +149,13 @@ BUGS = (
         caught_by=("tests/store/test_enqueue.py::test_a_transaction_has_its_number_before_its_jobs_have_their_places",),
     ),
     Bug(
+        name="position_of_one_before_the_transaction_id",
+        breaks="the same for a single plain job",
+        promise=Promise.ORDER,
+        edits=(Edit("store/functions/enqueue_one.sql", "    begun xid8 := pg_current_xact_id();\n", ""),),
+        caught_by=("tests/store/test_enqueue.py::test_a_transaction_has_its_number_before_its_jobs_have_their_places",),
+    ),
+    Bug(
         name="cursor_never_rewound",
         breaks="jobs that were requeued below the cursor wait for the full sweep",
         promise=Promise.BACK,

@@ -48,8 +48,8 @@ BUGS = (
         edits=(
             Edit(
                 "client/enqueue_batches.py",
-                "jobs.enqueue(text, again=again)",
-                "jobs.enqueue(text if not again else text.replace('\"id\":', '\"was\":'))",
+                "jobs.enqueue(to_json(calls), again=again)",
+                "jobs.enqueue(to_json(calls) if not again else to_json(calls).replace('\"id\":', '\"was\":'))",
             ),
         ),
         caught_by=(f"{LOST_ANSWERS}::test_an_enqueue_whose_commit_was_not_answered_makes_one_job",),
@@ -58,7 +58,7 @@ BUGS = (
         name="repeated_as_new",
         breaks="a caller gets an error for a job that was enqueued",
         promise=Promise.DURABLE,
-        edits=(Edit("client/enqueue_batches.py", "jobs.enqueue(text, again=again)", "jobs.enqueue(text)"),),
+        edits=(Edit("client/enqueue_batches.py", "jobs.enqueue(to_json(calls), again=again)", "jobs.enqueue(to_json(calls))"),),
         caught_by=(f"{LOST_ANSWERS}::test_an_enqueue_whose_commit_was_not_answered_makes_one_job",),
     ),
     Bug(

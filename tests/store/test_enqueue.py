@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -216,13 +217,20 @@ def test_every_job_is_answered_for_when_asked_again_as_well(database):
 WAITING = "wait_event = 'advisory' and datname = current_database()"
 
 
-@pytest.mark.parametrize("count", [1, 2])
-async def test_a_transaction_has_its_number_before_its_jobs_have_their_places(database, other, count):
+ENTERING: dict[str, Callable[[Database], object]] = {
+    "one": lambda other: other.enqueue({"meta": {}}),
+    "two": lambda other: other.enqueue({"meta": {}}, {"meta": {}}),
+    "directly": lambda other: other.fetch(jobs.enqueue_one('{"kind": "work", "meta": {}}')),
+}
+
+
+@pytest.mark.parametrize("way", ENTERING)
+async def test_a_transaction_has_its_number_before_its_jobs_have_their_places(database, other, way):
     """Workers pass a position when all transactions up to some number have ended."""
     for _ in range(3):  # a sequence that happens to be logged gives its transaction a number as well
         database.enqueue({})
         with paused_inserts(database):
-            entering = meanwhile(lambda: other.enqueue(*[{"meta": {}}] * count))
+            entering = meanwhile(lambda: ENTERING[way](other))
             await waits_for_a_lock(database)
             numbered = database.sql(f"select backend_xid is not null from pg_stat_activity where {WAITING}")
             database.sql("select pg_advisory_unlock(1)")

@@ -1,4 +1,4 @@
-"""A plain job alone is written by `tenure.enqueue_one`: as in a batch, only cheaper."""
+"""A plain job alone is written by `tenure.enqueue_one`, which enqueue and clients call: as in a batch, only cheaper."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from psycopg.types.json import Jsonb
 
+from tenure.store import jobs
 from tests.store.database import Database
 
 SOME_ID = "0198f000-0000-7000-8000-000000000001"
@@ -89,19 +91,23 @@ def test_a_plain_job_alone_is_written_as_in_a_batch(database, given, again):
     database.sql("""
         insert into tenure.limits (name, declared)
         select n, '{"concurrency_per_key": 2, "key": "tenant"}' from unnest(array['kind:limited', 'queue:limited']) n""")
-    alone, beside, other = str(uuid4()), str(uuid4()), str(uuid4())
+    alone, beside, other, direct, borrowed = (str(uuid4()) for _ in range(5))
     with database.connection.transaction():
         database.sql("set local track_functions = 'pl'")
         [answer] = enqueue(database, [{"id": alone, **given}], again=again)
         assert calls_of_enqueue_one(database) == 1
         both = enqueue(database, [{"id": beside, **given}, {"id": other, "kind": "other"}], again=again)
         assert calls_of_enqueue_one(database) == 1
+        assert database.fetch(jobs.enqueue_one(json.dumps({"id": direct, **given}))) == []
+        assert database.fetch(jobs.enqueue_one_borrowed(json.dumps({"id": borrowed, **given}), "tenure", "jobs default")) == []
+        assert calls_of_enqueue_one(database) == 3
     assert [str(value) for value in answer] == [alone, "False", "False", alone]
     assert [str(value) for value in both[0]] == [beside, "False", "False", beside]
     assert written(database, alone) == written(database, beside) != []
+    assert written(database, direct) == written(database, borrowed) == written(database, alone)
     counted = database.sql("select queue, kind, what, sum(jobs) from tenure.tallies where kind <> 'other' group by 1, 2, 3")
     [(queue, kind)] = database.sql("select queue, kind from tenure.jobs where id = %s", alone)
-    assert counted == [(queue, kind, "enqueued", 2)]
+    assert counted == [(queue, kind, "enqueued", 4)]
 
 
 @pytest.mark.parametrize("bad", BAD, ids=lambda bad: str(bad)[:40])
@@ -112,6 +118,9 @@ def test_what_a_batch_refuses_is_refused_alone(database, bad):
             enqueue(database, given)
         states.append(caught.value.sqlstate)
     assert states[0] == states[1]
+    if not (isinstance(bad, dict) and "claim" in bad):  # which enqueue checks before
+        with pytest.raises(psycopg.Error):
+            database.sql("select tenure.enqueue_one(%s)", Jsonb(bad))
     assert database.sql("select count(*) from tenure.jobs") == [(0,)]
     assert database.sql("select count(*) from tenure.tallies") == [(0,)]
 
@@ -122,6 +131,8 @@ def test_a_job_with_more_to_it_goes_the_general_way(database, special):
         database.sql("set local track_functions = 'pl'")
         assert len(enqueue(database, [{"kind": "work", **special}])) == 1
         assert calls_of_enqueue_one(database) == 0
+    with pytest.raises(psycopg.errors.InvalidParameterValue, match=r"call tenure\.enqueue\(\)"):
+        database.sql("select tenure.enqueue_one(%s)", Jsonb({"kind": "work", **special}))
 
 
 def test_a_plain_job_alone_is_a_child_of_the_run_that_enqueues_it(database):
@@ -136,6 +147,7 @@ def test_no_member_of_a_job_is_forgotten():
     general, one = (files("tenure.store").joinpath("functions", f"{name}.sql").read_text() for name in ("enqueue", "enqueue_one"))
     [declared] = re.findall(r"jsonb_to_recordset\(given\) as g\((id uuid, kind text.*?)\)\s", general, re.DOTALL)
     [kept_out] = re.findall(r"\?\| array\[(.*?)\]", general)
+    assert re.findall(r"\?\| array\[(.*?)\]", one) == [kept_out]
     read = set(re.findall(r"job ->>? '(\w+)'", one))
     with_others = {"existing_id", "blockers"}  # set by take_keys and block_jobs
     assert (

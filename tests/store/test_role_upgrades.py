@@ -98,6 +98,17 @@ async def test_a_function_of_a_later_version_is_open_to_workers_and_not_to_publi
         assert database.sql(may, "tenure_enqueue", "tenure.backlog(text, boolean)") == [(True,)]
 
 
+async def test_a_role_that_could_enqueue_before_clients_called_enqueue_one_can_still_enqueue(shop, later):
+    await migrate(of(shop, "shop_owner"))
+    await apply_roles(DatabaseTarget.at(shop))
+    with Database(shop) as database:
+        database.sql("revoke execute on function tenure.enqueue_one(jsonb) from tenure_enqueue")
+        later(LATE)
+        await migrate(of(shop, "shop_owner"))
+        may = "select has_function_privilege(%s, 'tenure.enqueue_one(jsonb)', 'execute')"
+        assert [database.sql(may, role) for role in ROLES] == [[(True,)], [(True,)], [(False,)]]
+
+
 async def test_a_worker_of_that_role_runs_jobs_and_has_nothing_to_migrate(shop, server):
     await migrate(of(shop, "shop_owner"))
     run_script(shop, "shop_admin", roles_sql("tenure", "create"))

@@ -64,6 +64,7 @@ def test_a_role_that_may_only_enqueue_can_do_that_and_nothing_else(owner):
     become(owner, "enqueue")
     [job_id] = owner.enqueue({"input": {"secret": 1}})
     assert job_id
+    owner.run(jobs.enqueue_one('{"kind": "work"}'))
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         owner.sql("select * from tenure.all_jobs")
     for table in TABLES:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, cached_property, lru_cache
@@ -64,6 +64,12 @@ class CallFields:
         if self.delay is None:
             wakeups.add(Wakeup.new_jobs(self.queue))
         return frozenset(wakeups)
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether `tenure.enqueue_one()` takes such a job, if it has no key either. It refuses all others."""
+        rare = (self.delay, self.run_at, self.expires, self.expires_at, self.open)
+        return not (self.after or self.dependants) and all(value is None for value in rare)
 
     @cached_property
     def json(self) -> str:
@@ -146,6 +152,15 @@ class Call(NamedTuple, Generic[R_co]):
 def to_json(calls: Iterable[Call[Any]]) -> str:
     """The argument of `tenure.enqueue()`: a JSON array with an object for each call."""
     return f"[{','.join([_object(call) for call in calls])}]"
+
+
+def plain_job(calls: Sequence[Call[Any]]) -> str | None:
+    """The argument of `tenure.enqueue_one()`, if this is a single job that it takes: one without a parent, key, blockers and
+    times."""
+    if len(calls) != 1:
+        return None
+    call = calls[0]
+    return _object(call) if call.key is None and call.sender.parent is None and call.fields.is_plain else None
 
 
 def _object(call: Call[Any]) -> str:

@@ -14,12 +14,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from tenure.client.calls import Call, to_json
-from tenure.client.enqueue_batches import LARGEST_GROUP, ExistingJobs, existing_in, explained, out_of_time
+from tenure.client.calls import Call
+from tenure.client.enqueue_batches import LARGEST_GROUP, ExistingJobs, existing_in, explained, out_of_time, writing
 from tenure.client.sync_notifier import SyncNotifier
 from tenure.model.errors import StoreUnavailable
 from tenure.periodic import backoff
-from tenure.store import jobs, queues
+from tenure.store import queues
 from tenure.store.faults import Refused
 from tenure.store.sync_link import SyncLink
 from tenure.store.target import DatabaseTarget
@@ -171,9 +171,9 @@ class DirectEnqueuer:
 
     def _send(self, link: SyncLink, group: list[SyncBatch], deadline: float) -> None:
         again = any(batch.unsure for batch in group)
-        text = to_json(call for batch in group for call in batch.calls)
+        query = writing([call for batch in group for call in batch.calls], again=again)
         try:
-            existing = existing_in(link.fetch(jobs.enqueue(text, again=again), deadline=deadline))
+            existing = existing_in(link.fetch(query, deadline=deadline))
         except Refused:
             raise
         except BaseException:

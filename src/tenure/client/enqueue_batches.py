@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
-from tenure.client.calls import Call, to_json
+from tenure.client.calls import Call, plain_job, to_json
 from tenure.client.reading import repeat_while_away
 from tenure.client.runtime import ClientRuntime
 from tenure.model.current import current_run
 from tenure.model.errors import InvalidPayload, LeaseLost, StoreUnavailable, TenureError
+from tenure.periodic import backoff
 from tenure.store import jobs, queues
 from tenure.store.borrowed import Borrowed, borrow
 from tenure.store.borrowed.identity import check_database, check_database_sync
@@ -26,6 +27,8 @@ from tenure.store.faults import Refused
 from tenure.store.groups import send_or_halve
 from tenure.store.jobs import ExistingJobRow
 from tenure.store.link import Link
+from tenure.store.query import Query
+from tenure.store.target import DatabaseTarget
 from tenure.store.wakeup import Wakeup
 
 LARGEST_GROUP = 1000  # jobs in a statement
@@ -56,6 +59,12 @@ def out_of_time(within: float, error: BaseException | None) -> StoreUnavailable:
         f"PostgreSQL could not be reached within {within:g} s ({cause}); whether the job was enqueued is not known: "
         "repeat the call with a key to be sure that there is one"
     )
+
+
+def writing(calls: Sequence[Call[Any]], *, again: bool = False) -> Query[ExistingJobRow]:
+    """The statement that writes these calls. `again`: an earlier one may have written them, and got no answer."""
+    job = None if again else plain_job(calls)
+    return jobs.enqueue(to_json(calls), again=again) if job is None else jobs.enqueue_one(job)
 
 
 # Calls of concurrent tasks
@@ -160,22 +169,25 @@ class Enqueuer:
                     batch.done.set_result(existing)
 
     async def _send(self, group: list[Batch]) -> ExistingJobs:
-        """Sends the group until the last caller has run out of time. A batch whose caller gave up is not sent again."""
-        wanted = group
+        """Sends the group until the last caller has run out of time."""
+        try:
+            return await self._try(group)
+        except StoreUnavailable:
+            await asyncio.sleep(backoff(1))
+        return await repeat_while_away(lambda _: self._try(group, again=True), lambda *_: None)
 
-        async def send(again: bool) -> ExistingJobs:
-            nonlocal wanted
-            wanted = [batch for batch in group if not batch.done.done()]
-            if not wanted:
-                return {}
-            text = to_json(call for batch in wanted for call in batch.calls)
-            return existing_in(await self._link.fetch(jobs.enqueue(text, again=again)))
-
-        def failed(error: StoreUnavailable, _: float) -> None:
+    async def _try(self, group: list[Batch], *, again: bool = False) -> ExistingJobs:
+        """A batch whose caller gave up is not sent."""
+        wanted = [batch for batch in group if not batch.done.done()]
+        if not wanted:
+            return {}
+        calls = [call for batch in wanted for call in batch.calls]
+        try:
+            return existing_in(await self._link.fetch(writing(calls, again=again)))
+        except StoreUnavailable as error:
             for batch in wanted:
                 batch.error = error
-
-        return await repeat_while_away(send, failed)
+            raise
 
     async def _refuse(self, batch: Batch, error: Refused) -> None:
         self._fail([batch], error)
@@ -246,26 +258,36 @@ def borrow_checked_sync(runtime: ClientRuntime, connection: object) -> Borrowed:
 
 
 async def enqueue_borrowed(
-    runtime: ClientRuntime, connection: object, calls: Iterable[Call[Any]], wakeups: frozenset[Wakeup]
+    runtime: ClientRuntime, connection: object, calls: Sequence[Call[Any]], wakeups: frozenset[Wakeup]
 ) -> ExistingJobs:
     """PostgreSQL sends each of the `wakeups` to listeners once, when the transaction commits."""
     database, borrowed = runtime.database(), await borrow_checked(runtime, connection)
     try:
-        query = jobs.enqueue_borrowed(to_json(calls), database.channel, _payloads(wakeups))
-        return existing_in(await borrowed.fetch(query, database.schema))
+        return existing_in(await borrowed.fetch(_writing_borrowed(database, calls, wakeups), database.schema))
     except Refused as error:
         raise explained(error) from error
 
 
 def enqueue_borrowed_sync(
-    runtime: ClientRuntime, connection: object, calls: Iterable[Call[Any]], wakeups: frozenset[Wakeup]
+    runtime: ClientRuntime, connection: object, calls: Sequence[Call[Any]], wakeups: frozenset[Wakeup]
 ) -> ExistingJobs:
     database, borrowed = runtime.database(), borrow_checked_sync(runtime, connection)
     try:
-        query = jobs.enqueue_borrowed(to_json(calls), database.channel, _payloads(wakeups))
-        return existing_in(borrowed.fetch_sync(query, database.schema))
+        return existing_in(borrowed.fetch_sync(_writing_borrowed(database, calls, wakeups), database.schema))
     except Refused as error:
         raise explained(error) from error
+
+
+def _writing_borrowed(database: DatabaseTarget, calls: Sequence[Call[Any]], wakeups: frozenset[Wakeup]) -> Query[ExistingJobRow]:
+    if (job := plain_job(calls)) is None:
+        return jobs.enqueue_borrowed(to_json(calls), database.channel, _payloads(wakeups))
+    return jobs.enqueue_one_borrowed(job, database.channel, _payload(wakeups))
+
+
+@lru_cache(maxsize=256)
+def _payload(wakeups: frozenset[Wakeup]) -> str | None:
+    """Of a plain job, which concerns only the workers of its queue. None: they are not notified."""
+    return next((wakeup.payload() for wakeup in wakeups), None)
 
 
 @lru_cache(maxsize=256)

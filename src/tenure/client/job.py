@@ -28,11 +28,11 @@ R = TypeVar("R")  # the result of the job
 class _Enqueues(Generic[P, R]):
     """Enqueues a job with given options."""
 
-    def __init__(self, kind: Kind, runtime: ClientRuntime, options: Options) -> None:
+    def __init__(self, kind: Kind, runtime: ClientRuntime, options: Options, maker: CallMaker | None = None) -> None:
         self._kind = kind
         self._runtime = runtime
         self._options = options
-        self._maker = CallMaker(kind, options)
+        self._maker = maker or CallMaker(kind, options)
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
         """Checks the arguments and encodes them, for `app.enqueue_many`."""
@@ -93,7 +93,9 @@ class Job(_Enqueues[P, R], Generic[Q, P, T, R]):
         `meta`: any JSON; the handler reads it from its context. `within`: how long to repeat the enqueue while PostgreSQL
         cannot be reached.
         """
-        return BoundJob(self._kind, self._runtime, call_options(self.name, "using()", **options))
+        checked = call_options(self.name, "using()", **options)
+        # A connection changes nothing in the calls.
+        return BoundJob(self._kind, self._runtime, checked, self._maker if options.keys() == {"conn"} else None)
 
     def handle(self, job_id: UUID | str) -> Handle[R]:
         """A handle for a job of this kind that was enqueued elsewhere. Sends no statement."""

@@ -75,6 +75,16 @@ def enqueue(jobs: str, *, again: bool = False, borrowed: bool = False) -> Query[
     return Query("jobs/enqueue_jobs", ExistingJobRow, {"jobs": jobs, "again": again, "borrowed": borrowed})
 
 
+def enqueue_one(job: str) -> Query[ExistingJobRow]:
+    """A plain job: without a key, blockers, times and a parent."""
+    return Query("jobs/enqueue_one", ExistingJobRow, {"job": job})
+
+
+def enqueue_one_borrowed(job: str, channel: str, payload: str | None) -> Query[ExistingJobRow]:
+    """The same in a transaction of the caller."""
+    return Query("jobs/enqueue_one_borrowed", ExistingJobRow, {"job": job, "channel": channel, "payload": payload})
+
+
 def enqueue_borrowed(jobs: str, channel: str, payloads: str) -> Query[ExistingJobRow]:
     return Query("jobs/enqueue_borrowed", ExistingJobRow, {"jobs": jobs, "channel": channel, "payloads": payloads})
 

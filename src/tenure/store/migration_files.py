@@ -155,6 +155,14 @@ begin
             execute format('grant execute on function %s to %s', made, grantee);
         end loop;
     end loop;
+    -- Clients call enqueue_one instead of enqueue for a single plain job, so the same roles may call it.
+    for grantee in
+        select case when a.grantee = 0 then 'public' else a.grantee::regrole::text end
+          from pg_proc p join pg_namespace n on n.oid = p.pronamespace cross join lateral aclexplode(p.proacl) as a
+         where n.nspname = {name} and p.proname = 'enqueue' and a.privilege_type = 'EXECUTE'
+    loop
+        execute format('grant execute on function tenure.enqueue_one(jsonb) to %s', grantee);
+    end loop;
 end
 $$;
 

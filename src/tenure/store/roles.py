@@ -9,7 +9,7 @@ from tenure.store.statements import quoted
 
 Part = Literal["create", "grants"]
 
-ENQUEUE_FUNCTIONS = ("enqueue", "emit", "add_members", "close_group", "database_id")
+ENQUEUE_FUNCTIONS = ("enqueue", "enqueue_one", "emit", "add_members", "close_group", "database_id")
 READ_FUNCTIONS = ("backlog",)
 
 

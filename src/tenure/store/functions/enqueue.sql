@@ -1,4 +1,4 @@
--- enqueue: the only way to add jobs, for every driver and language.
+-- enqueue: the way to add jobs, for every driver and language. (Clients of Tenure call enqueue_one for a single plain job.)
 --   jobs      a JSON array of objects: kind (required), input, queue, priority, capability, max_attempts, timeout (seconds), id,
 --             delay (seconds) or run_at for later, expires (seconds) or expires_at: canceled if it was not started by then,
 --             auth, meta, by (who enqueues it), and

@@ -1,18 +1,26 @@
--- enqueue_one: writes one job that is pending at once, without key, blockers, times and what only Tenure's statements set. For enqueue,
--- which takes the transaction id first. Reads and checks the members as enqueue does. Returns the id of the job.
--- It has no search_path of its own, because that costs each call: it gets that of enqueue.
+-- enqueue_one: writes one job that is pending at once, without key, blockers, times and what only Tenure's statements set: refuses a job
+-- with one of these. For enqueue, and for Tenure's clients, which save the rest of enqueue. Everyone else calls enqueue.
+-- Reads and checks the members as enqueue does, except claim: a caller whose job has a parent calls enqueue. Returns the id of the job.
 create or replace function tenure.enqueue_one(job jsonb) returns uuid
-language plpgsql volatile
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
 as $$
 declare
+    -- Before its position, as in enqueue.
+    begun xid8 := pg_current_xact_id();
     new_id uuid := coalesce((job ->> 'id')::uuid, tenure.uuid7());
     job_kind text := job ->> 'kind';
     job_queue text := coalesce(job ->> 'queue', 'default');
     job_capability text := job ->> 'capability';
     seconds double precision := (job ->> 'timeout')::double precision;
+    -- Not in the statement below, which would prepare them for each call.
+    limit_names text[] := array['kind:' || job_kind, 'queue:' || job_queue];
     -- A null in JSON is an omitted member.
     job_input jsonb := coalesce(nullif(job -> 'input', 'null'), '{}');
 begin
+    if job ?| array['key', 'after', 'delay', 'run_at', 'expires', 'expires_at', 'system', 'chain', 'dependants'] then
+        raise exception 'enqueue_one takes only plain jobs: call tenure.enqueue() for this one' using errcode = 'invalid_parameter_value';
+    end if;
     -- Called only when a value is out of bounds: nearly every job is valid.
     if octet_length(job_kind) > 200 or octet_length(job_queue) > 200 or octet_length(job_capability) > 200
        or seconds not between 0 and 3155760000 then
@@ -26,7 +34,7 @@ begin
             job_capability, coalesce((job ->> 'max_attempts')::integer, 3), seconds, job_input, (job ->> 'parent')::uuid,
             coalesce(job ->> 'by', session_user::text), nullif(job -> 'auth', 'null'), nullif(job -> 'meta', 'null'),
             -- An unlimited job costs one search by name.
-            case when exists (select from tenure.limits l where l.name in ('kind:' || job_kind, 'queue:' || job_queue))
+            case when exists (select from tenure.limits l where l.name = any (limit_names))
                  then tenure.limit_group_of(job_kind, job_queue, job_input) end);
     return new_id;
 end
