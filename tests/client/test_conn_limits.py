@@ -112,7 +112,7 @@ def test_an_enqueue_is_one_statement(app, opened, kind, monkeypatch):
     monkeypatch.setattr(type(caller.borrowed), name, counted)
     with caller.transaction():
         enqueue_in(app, caller, "ada")
-    assert sent == ["jobs/enqueue_borrowed"]
+    assert sent == ["jobs/enqueue_one_borrowed"]
 
 
 # Transactions that take nothing more

@@ -190,8 +190,8 @@ def lost_once(monkeypatch):
     """The first enqueue is committed, and its answer lost; what is added here happens in between."""
     fetch, between, lost = Link.fetch, [], []
 
-    async def lose(self, query):
-        answer = await fetch(self, query)
+    async def lose(self, query, **options):
+        answer = await fetch(self, query, **options)
         if query.name == "jobs/enqueue_jobs" and not lost:
             lost.append(query)
             for work in between:

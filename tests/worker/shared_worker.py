@@ -51,7 +51,7 @@ async def failure(handle: Handle[Any]) -> JobFailed:
 
 @pytest.fixture(scope="module")
 def shared_worker_dsn(server_dsn: str, template: str) -> Iterator[str]:
-    name = f"shared_{uuid4().hex[:12]}"
+    name = f"shared_test_{uuid4().hex[:12]}"
     with psycopg.connect(server_dsn, autocommit=True) as admin:
         admin.execute(f"create database {name} template {template}")
         yield make_conninfo(server_dsn, dbname=name)

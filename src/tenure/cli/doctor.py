@@ -9,10 +9,9 @@ import click
 from tenure.cli import exit_codes, output
 from tenure.cli.command_context import CommandContext, with_context
 from tenure.client.overview import LeaderStatus, WorkerStatus
-from tenure.model.errors import SchemaMismatch, StoreUnavailable
+from tenure.model.errors import ConfigError, SchemaMismatch, StoreUnavailable, TenureError
 from tenure.model.findings import Finding
 from tenure.model.health import NOTIFY_NOT_DELIVERED
-from tenure.store.faults import Refused
 
 
 @click.command()
@@ -27,7 +26,9 @@ async def doctor(context: CommandContext) -> int:
     code = exit_codes.FAILED
     try:
         found = await examine(context)
-    except (StoreUnavailable, SchemaMismatch, Refused) as error:
+    except ConfigError:
+        raise
+    except TenureError as error:
         # A finding as well, so that a probe reads the same document in every case.
         found, code = [_blocking(error)], exit_codes.of_error(error)
     problems = [finding for finding in found if finding.severity == "problem"]
@@ -49,7 +50,7 @@ async def examine(context: CommandContext) -> list[Finding]:
     return [*of_workers(workers, leaders), *replace(probe, not_delivering=_not_delivering(leaders)).findings]
 
 
-def _blocking(error: StoreUnavailable | SchemaMismatch | Refused) -> Finding:
+def _blocking(error: TenureError) -> Finding:
     """What kept the doctor from looking at the database."""
     if isinstance(error, StoreUnavailable):
         return Finding("unreachable", str(error), "check the server and the DSN (`tenure config` shows it), then run this again")
