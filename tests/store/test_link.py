@@ -191,6 +191,26 @@ async def test_a_server_that_does_not_answer_is_reported_by_a_ping(database_targ
         assert link.sessions == 2
 
 
+class Refusing:
+    """An event loop that cannot watch the socket, as uvloop if it has closed its watcher of that file descriptor."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.remove_reader = loop.remove_reader
+
+    def add_reader(self, *_: object) -> None:
+        raise RuntimeError("unable to perform operation on <UVPoll closed=True>; the handler is closed")
+
+
+async def test_a_link_whose_socket_cannot_be_watched_connects_again(database_target):
+    """It was left locked: a worker whose claims used it claimed nothing any more."""
+    async with listening(database_target) as (link, _):
+        link._reader._loop = Refusing(asyncio.get_running_loop())
+        async with asyncio.timeout(30):
+            await link.ping(5)
+            await link.ping(5)
+        assert link.sessions == 2
+
+
 async def test_a_cancellation_that_the_driver_swallows_is_not_lost(database_target, monkeypatch):
     """As `asyncio.wait_for` of Python 3.11 does when the answer arrives in the same moment."""
     run = Link._run

@@ -238,9 +238,11 @@ class Link:
             elif not isinstance(error, faults.StatementTimeout):
                 await self._lose()
         finally:
-            if self._reader is not None:
-                self._reader.watch()
-            self._lock.release()
+            try:
+                if self._reader is not None:
+                    self._reader.watch()
+            finally:
+                self._lock.release()
 
     async def _fail(self, error: psycopg.Error | OSError | UnicodeError, canceled_before: int) -> NoReturn:
         told = faults.translated(
@@ -281,6 +283,8 @@ class Link:
         return self._connection is not None and self._connection.info.transaction_status is TransactionStatus.IDLE
 
     async def _ready(self) -> psycopg.AsyncCursor[Any]:
+        if self._reader is not None:
+            self._reader.pause()
         if self._is_broken:
             await self._drop()
         cursor = self._cursor or await self._open()

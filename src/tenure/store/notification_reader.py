@@ -1,7 +1,7 @@
 """Receives notifications on a connection that also runs statements.
 
 During a statement the driver reads the socket and passes notifications on. Between statements the event loop watches the
-socket for us. The driver replaces our reader while it waits, and removes it; `watch()` installs it again after each statement.
+socket for us: `pause()` ends that before each statement, `watch()` begins it again afterwards.
 """
 
 from __future__ import annotations
@@ -34,7 +34,17 @@ class NotificationReader:
         else:
             self._pass_on()
         if self._open:
-            self._loop.add_reader(self._socket, self._read)
+            try:
+                self._loop.add_reader(self._socket, self._read)
+            except (RuntimeError, OSError, ValueError):  # the socket is closed, or has an error
+                self.close()
+                self._broken()
+
+    def pause(self) -> None:
+        """To be called before a statement: the driver may close the socket. And uvloop refuses a file descriptor whose watcher
+        it has closed because the connection was reset, until that watcher is removed."""
+        if self._open:
+            self._loop.remove_reader(self._socket)
 
     def close(self) -> None:
         """Must be called before the connection is closed: the next file that is opened may get the same descriptor."""
