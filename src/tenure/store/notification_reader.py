@@ -42,7 +42,7 @@ class NotificationReader:
 
     def pause(self) -> None:
         """To be called before a statement: the driver may close the socket. And uvloop refuses a file descriptor whose watcher
-        it has closed because the connection was reset, until that watcher is removed."""
+        it has closed, until that watcher is removed."""
         if self._open:
             self._loop.remove_reader(self._socket)
 
