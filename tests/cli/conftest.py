@@ -16,9 +16,9 @@ from click.testing import CliRunner, Result
 from tenure import Tenure
 from tenure.cli.main import cli
 from tests.planted_secrets import assert_no_secret
-from tests.store.clean import bare_dsn, database, dsn, fresh_dsn, shared_dsn
+from tests.store.clean import bare_dsn, database, dsn, fresh_dsn, shared_database, shared_dsn
 
-__all__ = ["bare_dsn", "database", "dsn", "fresh_dsn", "shared_dsn"]
+__all__ = ["bare_dsn", "database", "dsn", "fresh_dsn", "shared_database", "shared_dsn"]
 
 FOREIGN = ("TENURE_", "PG", "DATABASE_URL", "COLUMNS", "FORCE_COLOR", "NO_COLOR")
 

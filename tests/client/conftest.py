@@ -8,9 +8,9 @@ import pytest
 
 from tenure import Tenure
 from tenure.client.client import Client
-from tests.store.clean import bare_dsn, database, dsn, fresh_dsn, other, shared_dsn
+from tests.store.clean import bare_dsn, database, dsn, fresh_dsn, other, shared_database, shared_dsn, sql
 
-__all__ = ["bare_dsn", "database", "dsn", "fresh_dsn", "other", "shared_dsn"]
+__all__ = ["bare_dsn", "database", "dsn", "fresh_dsn", "other", "shared_database", "shared_dsn", "sql"]
 
 
 @pytest.fixture

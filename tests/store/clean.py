@@ -5,15 +5,17 @@ A conftest imports `dsn` from here to have it; `fresh_dsn` is still a database o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 from uuid import uuid4
 
 import psycopg
 import pytest
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import make_conninfo
+from psycopg.pq import TransactionStatus
 
 from tests.planted_secrets import PASSWORD
-from tests.store.database import Database
+from tests.store.database import Database, connect
 
 LEFT_OVER = "select count(pg_terminate_backend(pid, 5000)) from pg_stat_activity where datname = %s and pid <> pg_backend_pid()"
 EMPTY = """
@@ -58,12 +60,51 @@ def shared_dsn(server_dsn: str, template: str) -> Iterator[str]:
         admin.execute(f"drop database {name} with (force)")
 
 
+class SharedDatabase:
+    """The database, and a connection to it that stays open from test to test. To open one and to read the catalog on it takes the
+    server several times as long as to empty the database."""
+
+    def __init__(self, dsn: str) -> None:
+        self._dsn = dsn
+        self._kept = connect(dsn)
+
+    def empty(self) -> None:
+        if self._kept.info.transaction_status != TransactionStatus.IDLE:
+            self._kept.close()
+        try:
+            self._empty()
+        except psycopg.OperationalError:  # closed here, or ended by the test before
+            self._kept.close()
+            self._kept = connect(self._dsn)
+            self._empty()
+
+    def _empty(self) -> None:
+        self._kept.execute("discard all")
+        self._kept.execute(LEFT_OVER, [self._kept.info.dbname])
+        self._kept.execute(EMPTY.encode(), prepare=False)
+        if self._kept.info.server_version >= 150000:
+            self._kept.execute("select pg_stat_force_next_flush()")  # pg_stat_xact_... begin at zero
+
+    def connection_to(self, dsn: str) -> psycopg.Connection[Any] | None:
+        """The one that stays open, as after connecting and for one user at a time. None: a test has put another database in
+        place of this one, or the server cannot forget what the session has counted (before PostgreSQL 15)."""
+        return self._kept if dsn == self._dsn and self._kept.info.server_version >= 150000 else None
+
+    def close(self) -> None:
+        self._kept.close()
+
+
+@pytest.fixture(scope="session")
+def shared_database(shared_dsn: str) -> Iterator[SharedDatabase]:
+    shared = SharedDatabase(shared_dsn)
+    yield shared
+    shared.close()
+
+
 @pytest.fixture
-def dsn(shared_dsn: str, threads_end: None) -> str:
+def dsn(shared_dsn: str, shared_database: SharedDatabase, threads_end: None) -> str:
     """A migrated and empty database."""
-    with psycopg.connect(shared_dsn, autocommit=True) as connection:
-        connection.execute(LEFT_OVER, [conninfo_to_dict(shared_dsn)["dbname"]])
-        connection.execute(EMPTY.encode(), prepare=False)
+    shared_database.empty()
     return shared_dsn
 
 
@@ -88,9 +129,19 @@ def bare_dsn(server_dsn: str) -> Iterator[str]:
 
 
 @pytest.fixture
-def database(dsn: str) -> Iterator[Database]:
-    with Database(dsn) as database:
+def database(dsn: str, shared_database: SharedDatabase) -> Iterator[Database]:
+    with Database(dsn, connection=shared_database.connection_to(dsn)) as database:
         yield database
+
+
+@pytest.fixture
+def sql(
+    dsn: str, shared_database: SharedDatabase, request: pytest.FixtureRequest
+) -> Iterator[Callable[..., list[tuple[Any, ...]]]]:
+    """Runs SQL beside the product, and beside `database`: `sql("select ...", value, ...)`."""
+    kept = None if "database" in request.fixturenames else shared_database.connection_to(dsn)
+    with Database(dsn, connection=kept) as database:
+        yield database.sql
 
 
 @pytest.fixture

@@ -56,18 +56,27 @@ def finished(
     )
 
 
+def connect(dsn: str, **settings: str) -> psycopg.Connection[Any]:
+    settings = {"statement_timeout": "20s", **settings}
+    options = " ".join(f"-c {name}={value}" for name, value in settings.items())
+    return psycopg.connect(dsn, autocommit=True, options=options, prepare_threshold=None)
+
+
 class Database:
-    def __init__(self, dsn: str, *, schema: str = "tenure", **settings: str) -> None:
-        settings = {"statement_timeout": "20s", **settings}
-        options = " ".join(f"-c {name}={value}" for name, value in settings.items())
-        self.connection = psycopg.connect(dsn, autocommit=True, options=options, prepare_threshold=None)
+    def __init__(
+        self, dsn: str, *, schema: str = "tenure", connection: psycopg.Connection[Any] | None = None, **settings: str
+    ) -> None:
+        """On this connection, which stays open, or on one of its own."""
+        self.connection = connection or connect(dsn, **settings)
         self.schema = schema
+        self._is_own = connection is None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.connection.close()
+        if self._is_own:
+            self.connection.close()
 
     def fetch(self, query: Query[T]) -> list[T]:
         """As a link does."""

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from tenure import Tenure
-from tests.store.clean import bare_dsn, database, dsn, fresh_dsn, other, shared_dsn
+from tests.store.clean import bare_dsn, database, dsn, fresh_dsn, other, shared_database, shared_dsn, sql
 from tests.store.database import Database
 from tests.transactions import handlers
 from tests.transactions.points import Points, Shop
 
-__all__ = ["bare_dsn", "database", "dsn", "fresh_dsn", "other", "shared_dsn"]
+__all__ = ["bare_dsn", "database", "dsn", "fresh_dsn", "other", "shared_database", "shared_dsn", "sql"]
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from tenure import Context, Tenure
-from tests.store.clean import bare_dsn, database, dsn, fresh_dsn, other, shared_dsn
+from tests.store.clean import bare_dsn, database, dsn, fresh_dsn, other, shared_database, shared_dsn
 from tests.web.serving import Serving
 
-__all__ = ["bare_dsn", "database", "dsn", "fresh_dsn", "other", "shared_dsn"]
+__all__ = ["bare_dsn", "database", "dsn", "fresh_dsn", "other", "shared_database", "shared_dsn"]
 
 
 @pytest.fixture

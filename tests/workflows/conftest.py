@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tenure import Tenure
-from tests.store.clean import database, dsn, fresh_dsn, other, shared_dsn
+from tests.store.clean import database, dsn, fresh_dsn, other, shared_database, shared_dsn, sql
 
-__all__ = ["database", "dsn", "fresh_dsn", "other", "shared_dsn"]
+__all__ = ["database", "dsn", "fresh_dsn", "other", "shared_database", "shared_dsn", "sql"]
 
 
 @pytest.fixture
