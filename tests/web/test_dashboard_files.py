@@ -20,7 +20,7 @@ FILES = sorted(path for path in STATIC.rglob("*") if path.is_file())
 @pytest.fixture
 async def plain(serving):
     server = await serving.serve(open_locally=True)
-    async with httpx2.AsyncClient(base_url=server.url, trust_env=False) as client:
+    async with httpx2.AsyncClient(base_url=server.url, trust_env=False, verify=False) as client:
         yield client
 
 
@@ -59,7 +59,7 @@ async def test_it_works_below_any_path(app, serving, prefix):
     host = FastAPI()
     host.mount(prefix, create_app(app))
     server = await serving.serve(host)
-    async with httpx2.AsyncClient(base_url=server.url, trust_env=False, follow_redirects=True) as client:
+    async with httpx2.AsyncClient(base_url=server.url, trust_env=False, verify=False, follow_redirects=True) as client:
         for address in (prefix, f"{prefix}/"):
             page = await client.get(address)
             assert str(page.url).endswith(f"{prefix}/")

@@ -141,7 +141,9 @@ async def test_ten_thousand_connects_leave_nothing_behind(folder, server):
         assert web.says("/_api"), web.said
         pid = web._process.pid
         await asyncio.gather(*[visit(port, number) for number in range(AT_ONCE)])
-        async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}/_api", trust_env=False, timeout=2 * PATIENCE) as client:
+        async with httpx2.AsyncClient(
+            base_url=f"http://127.0.0.1:{port}/_api", trust_env=False, verify=False, timeout=2 * PATIENCE
+        ) as client:
             before, memory = files_of(pid), memory_of(pid)
             async with connect(f"ws://127.0.0.1:{port}/_api/live", proxy=None, ping_interval=None) as viewer:
                 await viewer.send(json.dumps({"type": "subscribe", "topics": ["overview"]}))

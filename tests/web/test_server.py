@@ -133,7 +133,7 @@ async def test_viewers_of_a_killed_server_see_the_end_at_another_one(dsn, tmp_pa
     with worker_process(Path(tmp_path), dsn) as workers:
         with started(tmp_path, "web", "--port", "0", TENURE_DSN=dsn) as first:
             url = url_of(first)
-            async with httpx2.AsyncClient(base_url=f"{url}/_api", trust_env=False, timeout=30) as web:
+            async with httpx2.AsyncClient(base_url=f"{url}/_api", trust_env=False, verify=False, timeout=30) as web:
                 await until(lambda: is_published(web, "sleep"), within=60)
                 topics += [f"job:{await send(web, 'sleep', {'seconds': 1})}" for _ in range(5)]
             seen: list[dict[str, str]] = [{} for _ in range(20)]
