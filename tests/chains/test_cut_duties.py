@@ -92,7 +92,8 @@ class Leading:
         with other.connection.transaction():
             other.sql("select 1 from tenure.leases for update")
             running = asyncio.create_task(statement)
-            look = "select pid from pg_stat_activity where application_name = 'tenure duties' and wait_event_type = 'Lock'"
+            look = """select pid from pg_stat_activity
+                       where datname = current_database() and application_name = 'tenure duties' and wait_event_type = 'Lock'"""
             [(pid,)] = await until(lambda: self._database.sql(look))
             self._database.sql("select pg_terminate_backend(%s)", pid)
             await asyncio.wait([running])

@@ -14,7 +14,8 @@ from tenure.store import blockers, cleaning, jobs, workflows
 from tenure.store.query import Query
 from tests.store.database import Database, finished
 
-IN_LINE = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like '%tenure.leases%'"
+IN_LINE = """select count(*) from pg_stat_activity
+              where datname = current_database() and wait_event_type = 'Lock' and query like '%tenure.leases%'"""
 
 Delayed = Callable[[str, Query[Any]], Any]
 

@@ -59,7 +59,10 @@ async def test_a_signal_while_up_waits_for_a_lock_of_its_migration_ends_it_in_or
     sql("begin")
     sql("select pg_advisory_xact_lock(hashtextextended('tenure migrate ' || 'tenure', 0))")
     up = start(command="up")
-    waiting = "select 1 from pg_stat_activity where state = 'idle in transaction' and query ~ 'pg_try_advisory_xact_lock'"
+    waiting = (
+        "select 1 from pg_stat_activity"
+        " where datname = current_database() and state = 'idle in transaction' and query ~ 'pg_try_advisory_xact_lock'"
+    )
     await until(lambda: sql("select pg_stat_clear_snapshot()") and sql(waiting), within=WITHIN)
 
     up.terminate()

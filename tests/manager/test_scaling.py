@@ -101,7 +101,8 @@ async def test_a_fixed_number_is_neither_scaled_nor_asked_about(start, ledger, q
     await serving(up)
     await queue.completed(*queue.add("short", 100), within=20)
     assert (len(up.children()), measurements(up)) == (1, [])
-    [(asked,)] = queue.sql("select count(*) from pg_stat_activity where application_name = 'tenure scale'")
+    asking = "select count(*) from pg_stat_activity where datname = current_database() and application_name = 'tenure scale'"
+    [(asked,)] = queue.sql(asking)
     assert asked == 0
 
 

@@ -87,10 +87,8 @@ async def test_a_listening_connection_that_is_busy_still_delivers(database_targe
         dba.execute("lock table tenure.workers in access exclusive mode")
         wakeups.start()
         busy = asyncio.create_task(_busy(claim))
-        await until(
-            lambda: sql("select 1 from pg_stat_activity where application_name = 'tenure claim' and wait_event_type = 'Lock'")
-        )
-        await until(lambda: sql("select 1 from pg_stat_activity where application_name = 'tenure settle'"))
+        await until(lambda: sql(f"select 1 {HERE} and application_name = 'tenure claim' and wait_event_type = 'Lock'"))
+        await until(lambda: sql(f"select 1 {HERE} and application_name = 'tenure settle'"))
         await asyncio.wait([busy], timeout=5 * listener.ECHO)
         assert not wakeups.not_delivering
     await busy

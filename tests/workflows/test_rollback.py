@@ -393,7 +393,10 @@ def test_something_to_undo_is_registered_although_the_row_of_the_job_changes_mea
     """The resolver marks a workflow when another job begins to wait for it."""
     [job] = database.enqueue({})
     claim = database.claim(database.worker())
-    in_line = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like '%on_rollback%'"
+    in_line = (
+        "select count(*) from pg_stat_activity"
+        " where datname = current_database() and wait_event_type = 'Lock' and query like '%on_rollback%'"
+    )
     with ThreadPoolExecutor(1) as threads:
         with other.connection.transaction():
             other.sql("update tenure.jobs set dependants = true where id = %s", job)

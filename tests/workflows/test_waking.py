@@ -98,7 +98,10 @@ def test_a_wait_that_is_written_again_while_the_resolver_looks_at_it_is_looked_a
             outcome = {"id": job, "claim_id": claim.id, "steps": [], "waits": waits, "chains": [], "missing": 0}
             assert other.run(workflows.suspend(json.dumps([outcome])))
             looking = threads.submit(database.run, events.wake(term, limit=10))
-            waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like '%%tenure.waits%%'"
+            waiting = (
+                "select count(*) from pg_stat_activity"
+                " where datname = current_database() and wait_event_type = 'Lock' and query like '%%tenure.waits%%'"
+            )
             while not looking.done() and other.sql(waiting) == [(0,)]:
                 pass
         looking.result(20)
