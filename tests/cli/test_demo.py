@@ -69,8 +69,8 @@ def demo(folder: Path, *words, web_port: int = 0, **more):
 
 async def nothing_is_left(folder: Path, eventually) -> None:
     assert list((folder / "here").iterdir()) == []
-    await eventually(lambda: list((folder / "tmp").iterdir()), is_=[], within=5)
-    await eventually(lambda: str(folder) not in command_lines(), within=5)
+    await eventually(lambda: list((folder / "tmp").iterdir()), is_=[])
+    await eventually(lambda: str(folder) not in command_lines())
 
 
 def command_lines() -> str:
@@ -83,7 +83,7 @@ async def test_the_demo_keeps_its_promises_and_leaves_nothing(reachable, eventua
     port = free_port()
     with demo(reachable) as plain, demo(reachable, "--keep", columns=80, web_port=port) as shown:
         assert shown.says("started a PostgreSQL", within=60), shown.said
-        await eventually((reachable / "here" / NOTE_NAME).is_file, within=5)
+        await eventually((reachable / "here" / NOTE_NAME).is_file)
         with started(reachable / "here", "jobs", "list", "--json") as asking:
             assert asking.ends() == 0, asking.said
         shown.read()

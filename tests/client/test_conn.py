@@ -140,7 +140,7 @@ async def test_a_running_worker_is_woken_by_the_commit_and_not_by_its_poll(app, 
     async with serving(app):
         await until(lambda: len(claimed) >= 2)  # once at the start, once when it began to listen
         handle = await asyncio.to_thread(in_one_transaction)
-        assert await handle.result(timeout=5) == "shipped ada"
+        assert await handle.result(timeout=30) == "shipped ada"
     await app.close()
 
 

@@ -42,7 +42,7 @@ def test_loops_that_are_gone_are_forgotten_with_their_connections(dsn, database)
     gc.collect()
     assert len(app._connections.sessions) <= 1
     names = "select count(*) from pg_stat_activity where datname = current_database() and application_name like 'tenure %'"
-    asyncio.run(until(lambda: database.sql(names)[0][0] <= 3, within=3))
+    asyncio.run(until(lambda: database.sql(names)[0][0] <= 3))
 
 
 def test_sync_code_enqueues_from_any_thread(dsn, database):

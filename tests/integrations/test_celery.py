@@ -127,7 +127,7 @@ def test_delay_enqueues_and_a_worker_runs_the_task(app):
     assert (result.state, result.ready()) == ("PENDING", False)
     [run] = drain_sync(app)
     assert (run.kind, run.output) == ("shop.add", 5)
-    assert (result.get(timeout=5), result.state, result.successful()) == (5, "SUCCESS", True)
+    assert (result.get(timeout=30), result.state, result.successful()) == (5, "SUCCESS", True)
 
 
 def test_options_of_a_call(app):
@@ -254,14 +254,14 @@ def test_retries_that_the_task_asks_for(app):
     assert result.state == "RETRY"
     travel(app, seconds=61)
     assert [run.state for run in drain_sync(app)] == ["retry", "completed"]
-    assert result.get(timeout=5) == 2
+    assert result.get(timeout=30) == 2
     assert [(result.id, n, [2]) for n in (0, 1, 2)] == SEEN
 
 
 def test_a_task_class_that_wraps_every_call(app):
     result = in_context.delay(2)
     assert [run.state for run in drain_sync(app)] == ["retry", "retry", "completed"]
-    assert result.get(timeout=5) == [result.id, 2]
+    assert result.get(timeout=30) == [result.id, 2]
     assert [("in the context", retries) for retries in (0, 1, 2)] == SEEN
 
 
@@ -287,7 +287,7 @@ def test_retries_end(app):
     result = flaky.delay(9)
     assert [run.state for run in drain_sync(app)] == ["retry", "retry", "failed"]
     with pytest.raises(JobFailed, match="no answer"):
-        result.get(timeout=5)
+        result.get(timeout=30)
     assert isinstance(result.get(timeout=5, propagate=False), JobFailed)
     assert result.failed()
 

@@ -172,7 +172,7 @@ async def test_a_callback_that_fails_is_reported_and_does_not_undo_what_is_commi
     async with serving(app):
         handle = await pay.enqueue()
         status = await over(handle)
-        assert await handle.result("5s") == "paid"
+        assert await handle.result("30s") == "paid"
     assert (status.state, status.attempt, names(shop)) == ("completed", 1, ["ada"])
     [event] = told
     assert (event.job_id, event.what, "ZeroDivisionError" in event.error) == (handle.id, "failed", True)

@@ -61,7 +61,7 @@ async def test_a_handler_in_a_process_of_its_own_ends_with_its_worker_and_counts
         waiting = {point: await held(shop, points, "in_process", point) for point in ("written", "left")}
         os.kill(child, signal.SIGKILL)
 
-        await ended(*(pid for _, pid in waiting.values()), within=2)
+        await ended(*(pid for _, pid in waiting.values()), within=10)
         for point in waiting:
             await shop.comes_to(point, 1, 1, "completed")
             assert shop.of(point, "attempt", "crashes", "fence") == (1, 1, 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
 import pytest
@@ -115,14 +116,20 @@ async def test_a_result_that_does_not_fit_its_annotation_is_reported(app, shop, 
 
 
 async def test_a_result_that_is_set_and_returned_in_one_step_is_part_of_the_transaction(app, shop, dsn, told):
+    returned = asyncio.Event()
+
     @app.job
     async def work(ctx: Context) -> str:
-        async with alchemy_async_session(dsn) as (session, insert), ctx.transaction(session):
-            await insert("committed")
-            return ctx.set_output("said once")
+        try:
+            async with alchemy_async_session(dsn) as (session, insert), ctx.transaction(session):
+                await insert("committed")
+                return ctx.set_output("said once")
+        finally:
+            returned.set()
 
     async with serving(app):
         assert await (await work.enqueue()).result("10s") == "said once"
+        await returned.wait()  # the result is there with the commit, before the session is closed
     same = "select count(distinct xmin::text) from (select xmin from public.payments union select xmin from tenure.history) x"
     assert (shop.sql(same), told) == ([(1,)], [])
 

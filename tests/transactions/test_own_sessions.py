@@ -235,7 +235,7 @@ async def test_the_result_of_a_run_that_fails_before_it_adds_its_output_is_none(
     await asyncio.sleep(0.2)
     assert not result.done()
     app.places.outside.set()
-    assert await asyncio.wait_for(result, 5) is None
+    assert await asyncio.wait_for(result, 15) is None
 
 
 async def test_the_result_of_a_run_whose_worker_is_gone_is_none(app, shop):
@@ -246,7 +246,7 @@ async def test_the_result_of_a_run_whose_worker_is_gone_is_none(app, shop):
     await asyncio.sleep(0.2)
     assert not result.done()
     shop.sql("update tenure.workers set died_at = now(), died_how = 'crashed'")
-    assert await asyncio.wait_for(result, 5) is None
+    assert await asyncio.wait_for(result, 15) is None
 
 
 @pytest.mark.parametrize("session", ["alchemy_async_session", "alchemy_session"])

@@ -187,7 +187,7 @@ async def test_a_stopping_worker_keeps_its_lease_for_as_long_as_its_jobs_run(app
     [(promised,)] = database.sql("select expires_at from tenure.workers")
     stopping = asyncio.create_task(worker.stop())
     try:
-        await until(lambda: database.sql("select expires_at > %s from tenure.workers", promised), is_=[(True,)], within=5)
+        await until(lambda: database.sql("select expires_at > %s from tenure.workers", promised), is_=[(True,)], within=12)
     finally:
         go_on.set()
         await stopping

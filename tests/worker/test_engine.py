@@ -213,7 +213,7 @@ async def test_any_error_of_a_handler_ends_its_job_and_not_the_worker(app, datab
 
     async with serving(app):
         handle = await rude.enqueue()
-        await until(lambda: dead(database), is_=1, within=3)
+        await until(lambda: dead(database), is_=1)
         await polite.enqueue()
         await finished(database, 2)
     assert (await handle.status()).state == "dead_letter"

@@ -55,10 +55,10 @@ async def test_a_running_job_that_is_canceled_learns_why_and_ends(shared_worker,
     [entry] = await begun(tmp_path)
     assert await handle.cancel("changed my mind", by="alice")
     with pytest.raises(JobCanceled, match="changed my mind"):
-        await handle.result("5s")
-    await until(lambda: reasons(tmp_path), is_=["canceled"], within=5)
+        await handle.result("30s")
+    await until(lambda: reasons(tmp_path), is_=["canceled"])
     if executor in PROCESSES:
-        await until(lambda: not alive(entry["pid"]), within=5)
+        await until(lambda: not alive(entry["pid"]))
     status = await handle.status()
     assert (status.state, status.output) == ("canceled", None)
 
@@ -135,10 +135,10 @@ async def test_a_job_whose_process_dies_three_times_is_dead_lettered_and_harms_n
 async def test_a_process_that_dies_is_missed_at_once_and_takes_along_what_it_forked(shared_worker, tmp_path):
     handle = await JOBS["process"].enqueue(Order(act="die_before_a_child", folder=str(tmp_path)))
     try:
-        await until(lambda: shared_worker.incidents(handle)[:1], is_=["crashed"], within=4)
+        await until(lambda: shared_worker.incidents(handle)[:1], is_=["crashed"], within=10)
     finally:
         shared_worker.sql("delete from tenure.jobs where id = %s", handle.id)
-    await ended(*(entry["forked"] for entry in notes(tmp_path)), within=5)
+    await ended(*(entry["forked"] for entry in notes(tmp_path)), within=20)
 
 
 @in_processes

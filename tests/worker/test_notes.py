@@ -232,7 +232,7 @@ async def test_what_is_said_while_the_jobs_row_is_locked_for_a_moment_is_not_los
             await said.wait()
             await until(lambda: sent["jobs/note_runs answered"] or database.sql(WAITS_FOR_LOCK))
         go_on.set()
-        await handle.result("5s")
+        await handle.result("30s")
     progress = await handle.progress()
     assert (progress and progress.message) == "nearly"
     assert [line["message"] for line in lines_of(database, handle)] == ["kept"]
@@ -291,7 +291,7 @@ async def test_a_heartbeat_extends_the_lease_of_a_kind_that_has_one(app, databas
         # Far longer than one lease, and never lost.
         await until(lambda: database.sql(LEASE_EXTENDED), is_=[(True,)])
         go_on.set()
-        await handle.result("5s")
+        await handle.result("30s")
     status = await handle.status()
     assert (status.fence, status.crashes) == (1, 0)
 
@@ -453,7 +453,7 @@ async def test_a_heartbeat_is_written_although_the_log_line_beside_it_is_refused
         handle = await job.enqueue()
         await until(lambda: database.sql(LEASE_EXTENDED), is_=[(True,)])
         go_on.set()
-        await handle.result("5s")
+        await handle.result("30s")
     status = await handle.status()
     assert (status.fence, status.crashes) == (1, 0)
     assert lines_of(database, handle) == []

@@ -49,7 +49,7 @@ async def test_handlers_in_every_executor_can_enqueue_jobs(start, sql, dsn):
 async def test_the_leaders_elected_by_the_supervisor_are_reported_in_a_child(start, seen):
     with start() as worker:
         [child] = await serving(worker)
-        await until(lambda: {entry["duty"] for entry in seen("LeaderElected")} >= DUTIES, within=5)
+        await until(lambda: {entry["duty"] for entry in seen("LeaderElected")} >= DUTIES)
         assert {entry["pid"] for entry in seen("LeaderElected")} == {child}
         [started] = seen("WorkerStarted")
         worker.terminate()
