@@ -17,6 +17,7 @@ from tenure.chaos.pooler import PGBOUNCER, Pooler
 from tenure.store import limits, queues, workers
 from tenure.store.connecting import PINNED, TRANSACTION_TIMEOUT, check_settings, target
 from tenure.store.link import Link
+from tenure.store.link_pool import LinkPool
 from tenure.store.migrator import check_schema
 from tenure.store.sync_link import SyncLink
 from tenure.store.target import DatabaseTarget
@@ -72,6 +73,19 @@ async def test_a_link_overrides_the_settings_of_the_database(hostile, hot):
         timeouts = {"statement_timeout": "0", "lock_timeout": "0"}
         assert await settings_of(link, timeouts) == timeouts
     assert found == {**PINNED, "client_encoding": "UTF8", "enable_indexscan": "on" if hot else "off"}
+
+
+async def test_statements_that_read_many_rows_are_planned_for_their_values(hostile):
+    """A plan for any values was kept after the fifth run, and took four times as long."""
+    app = Tenure(hostile)
+    wide, narrow = {"plan_cache_mode": "force_custom_plan"}, {"plan_cache_mode": "force_generic_plan"}
+    session = app._runtime.session()
+    assert await settings_of(session._wide_link, wide) == wide
+    assert await settings_of(session._link, narrow) == narrow
+    pool = LinkPool(DatabaseTarget.at(hostile), "test", size=1, within=1.0, hot=False)
+    assert await settings_of(pool._links[0], wide) == wide
+    await pool.close()
+    await app.close()
 
 
 async def test_what_the_dsn_says_does_not_win_over_what_we_rely_on(fresh_dsn):

@@ -118,6 +118,30 @@ async def test_a_histogram_is_the_same_before_and_after_its_tallies_are_merged(j
     assert reply["points"] == histogram_of([(at, *counted) for at, _, _, *counted in everything], period.width)
 
 
+LATENCY = "latencies (at, span, queue, kind, measure, bucket, jobs)"
+EDGES = {  # the table, what its rows have beside their time, their width, and the seconds of the period
+    "/stats/histogram?last=15m": (LATENCY, "'minute', 'q', 'k', 'ran', 5", "minute", 900),
+    "/stats/histogram?last=25h": (LATENCY, "'hour', 'q', 'k', 'ran', 5", "hour", 90_000),
+    "/stats/histogram?last=9d": (LATENCY, "'day', 'q', 'k', 'ran', 5", "day", 9 * 86400),
+    "/stats/groups?last=15m": ("minutes (minute, queue, kind, what, jobs)", "'q', 'k', 'completed'", "minute", 900),
+    "/stats/groups?last=25h": ("counters (hour, queue, kind, what, jobs)", "'q', 'k', 'completed'", "hour", 90_000),
+}
+
+
+@pytest.mark.parametrize("path", EDGES)
+async def test_a_period_begins_with_the_whole_minute_hour_or_day_in_which_it_begins(serving, sql, path):
+    web = await serving.admin()
+    into, row, span, seconds = EDGES[path]
+    first = f"date_trunc('{span}', now() - interval '{seconds} seconds', 'UTC')"
+    jobs = "(10 ^ (n + 3))::bigint"  # so that a sum tells of which rows it is
+    sql(f"insert into tenure.{into} select {first} + n * interval '1 {span}', {row}, {jobs} from generate_series(-3, 3) n")
+    [[began]] = sql(f"select {first}")
+    reply = (await web.get(path)).json()
+    if sql(f"select {first}") == [(began,)]:  # else a new minute has begun
+        points = reply["points"] if "points" in reply else reply["groups"][0]["points"]
+        assert sum(sum((point.get("counts") or point["ran"]).values()) for point in points) == 1_111_000
+
+
 @pytest.mark.parametrize("by", ["queue", "kind"])
 @pytest.mark.parametrize("period", [DAY, DAY_BY_HOURS, QUARTER._replace(width=36 * 3600)], ids=lambda period: period.last)
 async def test_series_of_groups_are_the_same_before_and_after_their_tallies_are_merged(jobs, serving, sql, by, period):

@@ -28,7 +28,7 @@ class Session:
         self._ended = ended
         self._former: set[asyncio.Task[None]] = set()
         self._link = Link(database, "client", hot=True)
-        self._wide_link = Link(database, "client")
+        self._wide_link = Link(database, "client", wide=True)
         self._enqueue_link = Link(database, "enqueue")
         self._wakeups = wakeups
         self._enqueuer = Enqueuer(self._enqueue_link, wakeups.notify)

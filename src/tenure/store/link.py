@@ -23,7 +23,7 @@ from tenure.outages import CONNECT, failures
 from tenure.periodic import cancellations
 from tenure.store import faults
 from tenure.store.columns import column_names, has_rows
-from tenure.store.connecting import KEEPALIVE, PLANNER, connect, server_of
+from tenure.store.connecting import KEEPALIVE, PLANNER, WIDE_PLANNER, connect, server_of
 from tenure.store.lockwaits import LockWatch
 from tenure.store.notification_reader import NotificationReader
 from tenure.store.priority_lock import PriorityLock
@@ -83,13 +83,15 @@ class Link:
         role: str,
         *,
         hot: bool = False,
+        wide: bool = False,
         durable: bool = True,
         within: float | None = None,
         lock_timeout: float | None = None,
     ) -> None:
-        """`hot` fixes the plans for statements that go by index only; `durable=False` lets commits be lost in a crash of
-        the server, for writes that may as well not have happened. `within`: seconds after which any statement is canceled;
-        `lock_timeout`: seconds for which one waits for a lock (not behind a pooler)."""
+        """`hot` fixes the plans for statements that go by index only, `wide` plans each statement for its values, for those
+        that read many rows; `durable=False` lets commits be lost in a crash of the server, for writes that may as well not
+        have happened. `within`: seconds after which any statement is canceled; `lock_timeout`: seconds for which one waits
+        for a lock (not behind a pooler)."""
         self.database = database
         self.is_direct: bool | None = None
         """Whether the server is connected without a pooler. Known once a link that listens is connected."""
@@ -97,7 +99,7 @@ class Link:
         """The number of connections made."""
         self.last_answer = 0.0
         self._role = role
-        self._settings = dict(PLANNER if hot else {})
+        self._settings = dict(PLANNER if hot else WIDE_PLANNER if wide else {})
         if lock_timeout is not None:
             self._settings["lock_timeout"] = f"{lock_timeout * 1000:.0f}ms"
         self._durable = durable or database.pooled

@@ -14,8 +14,9 @@ class LinkPool:
     """Each link connects when it is first used. Under little load the same ones are used again, and the others stay closed."""
 
     def __init__(self, database: DatabaseTarget, role: str, *, size: int, within: float, hot: bool) -> None:
-        """`within`: seconds after which a statement is canceled, so that no statement holds a link for longer."""
-        self._links = [Link(database, role, hot=hot, within=within) for _ in range(size)]
+        """`hot`: for statements that go by index only; else for those that read many rows. `within`: seconds after which a
+        statement is canceled, so that no statement holds a link for longer."""
+        self._links = [Link(database, role, hot=hot, wide=not hot, within=within) for _ in range(size)]
         self._idle = deque(self._links)
         self._free = asyncio.Semaphore(size)
 

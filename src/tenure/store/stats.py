@@ -15,6 +15,9 @@ from tenure.store.workers import WorkerRow
 Span = Literal["minute", "hour", "day"]
 """Latencies are kept by minute for a day, by hour for eight days, and by day for 90 days."""
 
+WIDTHS: dict[Span, float] = {"minute": 60.0, "hour": 3600.0, "day": 86400.0}
+"""Seconds. Days are those of UTC."""
+
 
 class WaitingRow(NamedTuple):
     queue: str
@@ -132,5 +135,5 @@ def count_series_by_kind(seconds: float, step: float) -> Query[GroupedSeriesRow]
 
 def count_histogram(seconds: float, step: float, span: Span, queue: str | None, kind: str | None) -> Query[HistogramRow]:
     """`step` is a multiple of the span."""
-    values = {"seconds": seconds, "step": step, "span": span, "queue": queue, "kind": kind}
+    values = {"seconds": seconds, "step": step, "span": span, "width": WIDTHS[span], "queue": queue, "kind": kind}
     return Query("stats/count_histogram", HistogramRow, values)
