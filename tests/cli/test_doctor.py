@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from uuid import uuid4
 
 from psycopg.conninfo import make_conninfo
@@ -62,8 +63,8 @@ def test_what_only_the_leader_has_found_is_shown(line, database):
     """That it receives no notifications."""
     database.worker()
     database.term("doctor")
-    findings = [f"{finding.code}: {finding}" for finding in Probe(not_delivering=True).findings]
-    database.sql("update tenure.leases set metadata = %s::jsonb", json.dumps({"findings": findings}))
+    found = [asdict(finding) for finding in Probe(not_delivering=True).findings]
+    database.sql("update tenure.leases set metadata = %s::jsonb", json.dumps({"found": found}))
     assert codes(line) == ["notify_not_delivered"]
 
 

@@ -9,6 +9,7 @@ from uuid import uuid4
 import pytest
 
 from tenure.client.overview import LeaderStatus, WorkerStatus
+from tenure.model.findings import Finding
 from tenure.web.attention import findings
 from tenure.web.fleet_stats import FleetCounts, QueueCounts
 
@@ -100,9 +101,9 @@ def test_a_duty_without_a_holder_counts_after_half_a_minute():
 
 
 def test_what_the_doctor_found_is_reported_with_its_way_out():
-    metadata = {"findings": ["old_transaction: a transaction is open for 2 h; end it", "dead_letters: told elsewhere; x"]}
-    told = found(leaders=[leader(duty="doctor", metadata=metadata)])
-    assert told == [("warn", "a transaction is open for 2 h", "End it")]
+    made = [Finding("old_transaction", "a: one; two", "end it; see: the log"), Finding("dead_letters", "told elsewhere", "x")]
+    assert found(leaders=[leader(duty="doctor", findings=made)]) == [("warn", "a: one; two", "End it; see: the log")]
+    assert found(leaders=[leader(duty="cleaner", findings=made)]) == []
 
 
 def test_the_worst_comes_first():

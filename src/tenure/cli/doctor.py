@@ -88,6 +88,5 @@ def _leader_finding(leader: LeaderStatus) -> Finding:
 def _not_delivering(leaders: list[LeaderStatus]) -> bool:
     """Only a listening process can notice that NOTIFY does not arrive: the holder of the doctor's duty records it."""
     return any(
-        leader.holds and any(line.startswith(f"{NOTIFY_NOT_DELIVERED.code}: ") for line in leader.metadata.get("findings", ()))
-        for leader in leaders
+        leader.holds and any(finding.code == NOTIFY_NOT_DELIVERED.code for finding in leader.findings) for leader in leaders
     )

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
+from tenure.model.findings import Finding
 from tenure.model.states import FINISHED, State
 from tenure.store.leases import LeaderRow
 from tenure.store.queues import QueueRow
@@ -76,6 +77,8 @@ class LeaderStatus:
     """The lease has not expired. If it has, the duty waits for another holder."""
     stuck: bool
     """The lease is renewed, but the next round of the duty is long overdue."""
+    findings: list[Finding] = field(default_factory=list)
+    """Of its last round: what the doctor found, and what the cleaner cannot remove."""
 
     @property
     def state(self) -> str:

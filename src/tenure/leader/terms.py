@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import asdict
 from typing import Any
 
 from tenure.leader.duties.duty import RoundResult
@@ -64,7 +65,8 @@ class HeldTerm:
         self._record["runs"] += 1
         self._record["items"] += report.touched
         self._record["next"] = self._ended + report.rest if self._ended is not None else None
-        self._record["findings"] = report.findings
+        self._record["findings"] = [finding.line for finding in report.findings]
+        self._record["found"] = [asdict(finding) for finding in report.findings]
 
     def take_record(self) -> dict[str, object]:
         """What happened since the last heartbeat. Sent once: if the connection breaks, only these figures are lost."""

@@ -24,6 +24,11 @@ class Finding:
     def __str__(self) -> str:
         return f"{self.text}; {self.way_out}"
 
+    @property
+    def line(self) -> str:
+        """For people who read the row of a lease."""
+        return f"{self.code}: {self}"
+
 
 def span(seconds: float) -> str:
     """Exact to the second, to the minute from an hour on."""

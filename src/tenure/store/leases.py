@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from tenure.model.findings import Finding
 from tenure.store.json_columns import Json
 from tenure.store.query import ALL, BOOLEAN, INTEGER, TEXT, Pick, Query
 
@@ -41,6 +42,7 @@ class LeaderRow(NamedTuple):
     heartbeat_at: datetime
     expires_at: datetime
     metadata: Json[dict[str, Any]]
+    findings: Json[list[Finding]]
     holds: bool
     stuck: bool
 

@@ -150,10 +150,8 @@ def _queue(queue: QueueCounts, workers: Sequence[WorkerStatus]) -> Iterator[Atte
 
 
 def _doctor(leaders: Sequence[LeaderStatus]) -> Iterator[AttentionItem]:
-    """What the doctor found in its last round, as it says it: `code: what is wrong; what to do`."""
+    """What the doctor found in its last round."""
     for leader in leaders:
-        for line in leader.metadata.get("findings") or () if leader.duty == "doctor" else ():
-            code, _, rest = str(line).partition(": ")
-            what, _, way_out = rest.partition("; ")
-            if code not in SHOWN_ELSEWHERE:
-                yield AttentionItem(tone="warn", code=code, title=what, text=way_out[:1].upper() + way_out[1:])
+        for one in leader.findings if leader.duty == "doctor" else ():
+            if one.code not in SHOWN_ELSEWHERE:
+                yield AttentionItem(tone="warn", code=one.code, title=one.text, text=one.way_out[:1].upper() + one.way_out[1:])

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from datetime import UTC, datetime
 from urllib.parse import quote
 from uuid import uuid4
 
 import pytest
 
+from tenure.model.findings import Finding
 from tenure.model.ids import uuid7
 from tests.web.dashboard.hostile import STRINGS, short
 
@@ -148,7 +150,7 @@ async def test_no_script_runs(shop, sql, browser):
     plant(sql)
     sql(
         "update tenure.leases set metadata = metadata || %s where name = 'doctor'",
-        json.dumps({"last_error": STRINGS[0], "findings": [f"code: {text}; {text}" for text in STRINGS[:40]]}),
+        json.dumps({"last_error": STRINGS[0], "found": [asdict(Finding("code", text, text)) for text in STRINGS[:40]]}),
     )
     await browser("open", url=shop.url)
     for page in PAGES:

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from tenure.leader.duties.duty import RoundResult, TermOver
 from tenure.leader.duties.parts import Parts
+from tenure.model.findings import Finding
 from tenure.store import cleaning, history
 from tenure.store.cleaning import CleanedKeysRow, CleanedRow, WalkedRow
 from tenure.store.duty_link import Contended
@@ -151,7 +152,7 @@ class Cleaner:
             table, RefusedRows(f"to delete a row of tenure.{table}", _ROW_NAMES.get(table, "ctid"))
         ).run(send)
 
-    def _report(self, failures: dict[str, Exception]) -> list[str]:
+    def _report(self, failures: dict[str, Exception]) -> list[Finding]:
         """The failures for operators: logged when they begin, and stored with the lease while they last."""
         findings = []
         self._failing = {name: self._failing.get(name, 0) + 1 for name in failures}
@@ -163,7 +164,8 @@ class Cleaner:
                 log.log(level, "cleaner: part failed; retrying", extra=fields)
             # A table that is locked for some minutes needs no attention.
             if not contended or self._failing[name] > QUIET_ATTEMPTS:
-                findings.append(f"{name} cannot be cleaned: {error}")
+                way_out = "the cleaner tries again after a minute; if this remains, remove the cause: its log has the error"
+                findings.append(Finding("not_cleaned", f"{name} cannot be cleaned: {error}", way_out, about=name))
         return findings
 
 

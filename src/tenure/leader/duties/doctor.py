@@ -37,5 +37,4 @@ class Doctor:
                 # The text is in the message, too: loggers without a format of ours would print nothing of the fields.
                 log.log(level, "doctor: %s", finding, extra=facts)
         self._known = {(finding.code, finding.about) for finding in found}
-        lines = [f"{finding.code}: {finding}" for finding in found]
-        return RoundResult(holds=True, touched=len(found), rest=self.every, findings=lines)
+        return RoundResult(holds=True, touched=len(found), rest=self.every, findings=found)

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from tenure.model.findings import Finding
 from tenure.store.leases import Term
 from tenure.store.link import Link
 from tenure.store.wakeup import Wakeup
@@ -21,7 +22,7 @@ class RoundResult:
     """Rows or jobs that were changed."""
     rest: float = 0.0
     """Seconds until the next round."""
-    findings: list[str] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
     """Shown to operators."""
 
 
