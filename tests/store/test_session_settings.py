@@ -76,7 +76,7 @@ async def test_a_link_overrides_the_settings_of_the_database(hostile, hot):
 
 
 async def test_statements_that_read_many_rows_are_planned_for_their_values(hostile):
-    """A plan for any values was kept after the fifth run, and took four times as long."""
+    """A plan for any values was kept after the fifth run, and took three times as long."""
     app = Tenure(hostile)
     wide, narrow = {"plan_cache_mode": "force_custom_plan"}, {"plan_cache_mode": "force_generic_plan"}
     session = app._runtime.session()

@@ -48,7 +48,7 @@ PLANNER = {
 }
 
 # For statements that read many rows: a plan for the given values. Without them PostgreSQL expects few rows of any period, finds
-# that plan cheap, and keeps it: it sorts on disk what another plan sums up in memory, and takes four times as long.
+# that plan cheap, and keeps it: it sorts on disk what another plan sums up in memory, and takes three times as long.
 WIDE_PLANNER = {"plan_cache_mode": "force_custom_plan"}
 
 RELIED_ON = {
