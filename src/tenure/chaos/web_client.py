@@ -16,7 +16,7 @@ RETRY_AFTER = 0.5
 
 METHODS = {"delete": "DELETE"}
 REPLIES = {"cancel": "canceled", "delete": "deleted", "retry": "id", "replay": "id"}
-"""By verb: which field of the answer says what was done."""
+"""By verb: the field of the answer that reports what was done."""
 
 
 class WebReply(NamedTuple):

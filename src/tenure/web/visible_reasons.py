@@ -1,4 +1,4 @@
-"""Why a job does not run, for those who see only a part of the jobs: without what it says about others' jobs and the workers."""
+"""Why a job does not run, for users who see only some of the jobs: without what it says about others' jobs and the workers."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ _TEXTS = {
     "blocked": "it waits for other chains",
     "blocker_failed": "a chain that it waits for is a dead letter",
     "held_by_unknown": "it is marked as running by an unknown worker: a live worker requeues it within seconds",
-    "no_worker": "no worker can run it now: ask those who run the workers to start one",
-    "no_worker_for_queue": "no worker serves its queue: ask those who run the workers to start one",
-    "no_worker_for_kind": "no worker of its queue knows its kind: ask those who run the workers to start one that does",
-    "no_worker_for_capability": "no worker of its queue and kind has its capability: ask those who run the workers to start one",
-    "draining": "all workers that could run it are draining: ask those who run the workers to resume them, or to start others",
+    "no_worker": "no worker can run it now: ask the operators to start one",
+    "no_worker_for_queue": "no worker serves its queue: ask the operators to start one",
+    "no_worker_for_kind": "no worker of its queue knows its kind: ask the operators to start one that does",
+    "no_worker_for_capability": "no worker of its queue and kind has its capability: ask the operators to start one",
+    "draining": "all workers that could run it are draining: ask the operators to resume them, or to start others",
     "limit_full": "a limit that applies to it is full: it starts when another job of that limit has ended",
     "rate": "the rate of a limit that applies to it is used up: it starts when that allows it",
     "busy": "all slots of the workers that could run it are in use",

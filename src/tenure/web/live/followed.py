@@ -29,7 +29,7 @@ class Viewer:
     seen: dict[LiveTopic, str] = field(default_factory=dict)
     """The versions that it had before a reconnect: they are not sent again."""
     gone: set[LiveTopic] = field(default_factory=set)
-    """Jobs that it was told are gone, and that it has not been sent since."""
+    """Jobs that were reported to it as gone, and that it has not been sent since."""
 
 
 @dataclass(slots=True, eq=False)
