@@ -150,3 +150,15 @@ async def test_a_workflow_that_sleeps_between_its_runs_receives_what_was_sent_me
         await handle.signal("vote", "ann")
         come_true(sql)
         assert await handle.result("20s") == "ann"
+
+
+@pytest.mark.parametrize("given", ["gpu", None])
+async def test_it_keeps_the_capability_of_its_call(app, sql, given):
+    @app.workflow(capability="disk")
+    async def render(ctx: WorkflowContext, again: bool = False) -> str | Continue[Any]:
+        return "done" if again else ctx.continue_as_new(True)
+
+    async with serving(app, capabilities=["gpu", "disk"]):
+        call = render if given is None else render.using(capability=given)
+        assert await (await call.enqueue()).result("20s") == "done"
+    assert sql("select capability from tenure.history") == [(given or "disk",)] * 2

@@ -8,6 +8,7 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import suppress
 from contextvars import ContextVar
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, TypeVarTuple, overload
 from uuid import UUID, uuid5
@@ -359,13 +360,15 @@ def _awaited(event: str, key: str, timeout: Duration | None, type_: Any) -> Awai
 
 
 class _Again:
-    """What `Continue` takes: a job that makes the next link."""
+    """What `Continue` takes: a job that makes the next link. A run does not know the capability of its job, so continue_jobs
+    copies it from the job's row."""
 
     def __init__(self, call: Call[Any]) -> None:
         self._call = call
 
     def link(self) -> NextLink[Any]:
-        return self._call.as_link()
+        link = self._call.as_link()
+        return replace(link, job=f'{link.job[:-1]},"keeps_capability":true}}')
 
 
 _current: ContextVar[WorkflowContext | None] = ContextVar("current_workflow", default=None)

@@ -6,6 +6,7 @@
 -- The next link is enqueued from the row that was deleted: no link without the end of the one before, and no end without the next link.
 -- If jobs wait for the end of the chain, the next link has the flag from the start. In history, the completed link names the next one.
 -- Signals are sent to the chain, so its links note how far they have received them (signals, by name): the next link begins there.
+-- A workflow that begins again keeps its capability (keeps_capability).
 -- Returns the same as finish_jobs. Rows are found one by one, then deleted by ctid, as there.
 with held as materialized (
     select c.id, c.worker_id, c.at from tenure.claims c where c.id = any (:claims::uuid[])),
@@ -22,12 +23,13 @@ settled as (
               coalesce(:now::timestamptz, clock_timestamp()) as ended_at),
 enqueued as materialized (
     select e.id
-      from (select jsonb_agg(s.next - 'signals' || jsonb_build_object(
+      from (select jsonb_agg(s.next - array['signals', 'keeps_capability'] || jsonb_build_object(
                        'parent', s.id, 'chain', coalesce(s.chain_id, s.id), 'dependants', s.dependants,
                        'system', jsonb_build_object('link', coalesce((s.system ->> 'link')::integer, 1) + 1)
                            || case when s.system ? 'signals' or s.next ? 'signals'
                                    then jsonb_build_object('signals', coalesce(s.system -> 'signals', '{}') || coalesce(s.next -> 'signals', '{}'))
-                                   else '{}' end)) as jobs
+                                   else '{}' end)
+                       || case when s.next ? 'keeps_capability' then jsonb_build_object('capability', s.capability) else '{}' end) as jobs
               from settled s) n
      cross join lateral tenure.enqueue(n.jobs::text) e
      where n.jobs is not null),
