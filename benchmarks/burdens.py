@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import psycopg
 
 from benchmarks import drain
-from benchmarks.drain import Drain, await_gone, hand_in
+from benchmarks.drain import Drain, await_gone, enqueue_jobs
 from benchmarks.server import Probe, Server
 from benchmarks.workers import Worker
 
@@ -84,6 +84,6 @@ def held_snapshot(dsn: str) -> Iterator[None]:
 
 
 def _go_through(dsn: str, worker: Worker, count: int) -> None:
-    ids = asyncio.run(hand_in(dsn, count))
+    ids = asyncio.run(enqueue_jobs(dsn, count))
     with Probe(dsn) as probe:
         await_gone(probe, worker, ids)

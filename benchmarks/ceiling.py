@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from uuid import UUID, uuid4
 
-from benchmarks.drain import hand_in
+from benchmarks.drain import enqueue_jobs
 from benchmarks.jobs import workload
 from benchmarks.server import Server
 from tenure.manager.loops import run_loop
@@ -35,7 +35,7 @@ def measure(server: Server, count: int, batch: int) -> float:
     """Jobs a second."""
     with server.database() as dsn:
         server.checkpoint()
-        ids = asyncio.run(hand_in(dsn, count))
+        ids = asyncio.run(enqueue_jobs(dsn, count))
         time.sleep(0.5)
         return count / run_loop(_loop(dsn, ids, batch))
 
@@ -62,7 +62,7 @@ async def _loop(dsn: str, ids: list[UUID], batch: int) -> float:
 
 
 def _turns(worker_id: str, ids: list[UUID], batch: int) -> list[Turn]:
-    """In a fresh database the positions are 1, 2, 3 ..., and jobs are claimed in the order they were handed in."""
+    """In a fresh database the positions are 1, 2, 3 ..., and jobs are claimed in the order they were enqueued."""
     kinds = array_literal(list(workload(None).app.kinds))
     turns = []
     for first in range(0, len(ids), batch):

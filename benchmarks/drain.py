@@ -1,6 +1,6 @@
 """(c) and (g): a backlog of jobs that do nothing, drained by a real worker.
 
-The worker is up and idle and the queue is paused while the jobs are handed in; the measured time begins when the queue is
+The worker is up and idle and the queue is paused while the jobs are enqueued; the measured time begins when the queue is
 resumed. The checkpoint stands before the enqueue: jobs that are drained as they come do not meet one in between.
 """
 
@@ -25,7 +25,7 @@ SETTLE = 0.5  # seconds between the enqueue and the start, for the enqueuer to b
 PATIENCE = 180.0
 BULK = 50_000
 
-HandIn = Callable[[str, int], Coroutine[Any, Any, list[UUID]]]
+Enqueue = Callable[[str, int], Coroutine[Any, Any, list[UUID]]]
 """Makes so many jobs in the database of that DSN and gives their ids in order."""
 
 
@@ -46,13 +46,13 @@ class Drain:
         return self.jobs / self.seconds
 
 
-async def hand_in(dsn: str, count: int) -> list[UUID]:
+async def enqueue_jobs(dsn: str, count: int) -> list[UUID]:
     """No-op jobs by the product's own bulk call; their ids in order."""
     work = workload(dsn)
-    return await hand_in_all(work.app, work.calls(count))
+    return await enqueue_all(work.app, work.calls(count))
 
 
-async def hand_in_all(app: Tenure, calls: Iterator[Call[Any]]) -> list[UUID]:
+async def enqueue_all(app: Tenure, calls: Iterator[Call[Any]]) -> list[UUID]:
     ids: list[UUID] = []
     while handles := await app.enqueue_many(islice(calls, BULK)):
         ids += [handle.id for handle in handles]
@@ -69,13 +69,13 @@ def measure_alone(server: Server, count: int, *, children: int, concurrency: int
         return drained, server.commits(dsn) - drained.commits_before
 
 
-def measure(server: Server, dsn: str, worker: Worker, count: int, handing_in: HandIn = hand_in) -> Drain:
+def measure(server: Server, dsn: str, worker: Worker, count: int, enqueue: Enqueue = enqueue_jobs) -> Drain:
     """Whatever else is in the database stays there."""
     _pause(dsn)
     with Probe(dsn) as probe:
         mark = probe.one("select clock_timestamp()")
     server.checkpoint()
-    ids = asyncio.run(handing_in(dsn, count))
+    ids = asyncio.run(enqueue(dsn, count))
     time.sleep(SETTLE)
     commits = server.commits(dsn)
     wal, worker_cpu, server_cpu = server.wal(), worker.cpu(), server.cpu()
@@ -110,7 +110,7 @@ def _seconds(probe: Probe, count: int, mark: object) -> float:
                      from tenure.history where enqueued_at >= %s"""
     [(finished, seconds)] = probe.rows(statement, mark)
     if finished != count:
-        raise RuntimeError(f"{count} jobs were handed in, but history has {finished}")
+        raise RuntimeError(f"{count} jobs were enqueued, but history has {finished}")
     return float(seconds)
 
 

@@ -24,7 +24,7 @@ class Due:
     promoted: float
     """A second, of the flood."""
     urgent: list[float]
-    """Milliseconds from enqueue to start, of jobs handed in meanwhile."""
+    """Milliseconds from enqueue to start, of jobs enqueued meanwhile."""
 
 
 def measure(server: Server, delayed: int, flood: int) -> Due:

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from benchmarks import drain
-from benchmarks.drain import Drain, hand_in_all
+from benchmarks.drain import Drain, enqueue_all
 from benchmarks.jobs import PAYLOAD
 from benchmarks.server import Server
 from benchmarks.workers import Worker
@@ -45,12 +45,12 @@ def measure(server: Server, count: int) -> dict[str, Drain]:
     found = {}
     with server.database() as dsn, Worker(dsn, app="benchmarks.executors:app") as worker:
         for name, job, fewer in SHARES:
-            hand_in = partial(_hand_in, job)
-            drain.measure(server, dsn, worker, WARMUP, hand_in)
-            found[name] = drain.measure(server, dsn, worker, count // fewer, hand_in)
+            enqueue_jobs = partial(_enqueue_jobs, job)
+            drain.measure(server, dsn, worker, WARMUP, enqueue_jobs)
+            found[name] = drain.measure(server, dsn, worker, count // fewer, enqueue_jobs)
     return found
 
 
-async def _hand_in(job: Job[..., ..., Any, None], dsn: str, count: int) -> list[UUID]:
+async def _enqueue_jobs(job: Job[..., ..., Any, None], dsn: str, count: int) -> list[UUID]:
     app.configure(dsn=dsn)
-    return await hand_in_all(app, (job.call(**PAYLOAD) for _ in range(count)))
+    return await enqueue_all(app, (job.call(**PAYLOAD) for _ in range(count)))

@@ -6,7 +6,7 @@ import asyncio
 import time
 from datetime import UTC, datetime, timedelta
 
-from benchmarks.drain import await_gone, hand_in_all
+from benchmarks.drain import await_gone, enqueue_all
 from benchmarks.server import Probe, Server
 from benchmarks.workers import Worker
 from tenure import Continue, Tenure, WorkflowContext
@@ -51,7 +51,7 @@ def measure_links(server: Server, links: int) -> float:
     with server.database() as dsn, Probe(dsn) as probe:
         app.configure(dsn=dsn)
         with _worker(dsn):
-            asyncio.run(hand_in_all(app, (hop.call(links) for _ in range(CHAINS))))
+            asyncio.run(enqueue_all(app, (hop.call(links) for _ in range(CHAINS))))
             _await(probe, "select count(*) from tenure.history", CHAINS * links)
         seconds = probe.one("select extract(epoch from max(finished_at) - min(started_at))::float8 from tenure.history")
     return CHAINS * links / float(seconds)
@@ -63,7 +63,7 @@ def measure_sleepers(server: Server, count: int, within: float) -> list[float]:
         app.configure(dsn=dsn)
         first = datetime.now(UTC) + timedelta(seconds=5 + count / SLEEPERS_A_SECOND)
         calls = (sleep_until.call(first + timedelta(seconds=within * number / count)) for number in range(count))
-        asyncio.run(hand_in_all(app, calls))
+        asyncio.run(enqueue_all(app, calls))
         _await(probe, "select count(*) from tenure.jobs where state = 'waiting'", count)
         if datetime.now(UTC) > first:
             raise RuntimeError(f"{count} workflows needed more than {count / SLEEPERS_A_SECOND:.0f} s to begin to sleep")
@@ -76,8 +76,8 @@ def measure_fan_in(server: Server, count: int) -> float:
     """Milliseconds from the end of the last of them to the start of the job that waits for all."""
     with server.database() as dsn, Probe(dsn) as probe:
         app.configure(dsn=dsn)
-        ids = asyncio.run(hand_in_all(app, (member.call() for _ in range(count))))
-        ids += asyncio.run(hand_in_all(app, iter([join.using(after=ids).call()])))
+        ids = asyncio.run(enqueue_all(app, (member.call() for _ in range(count))))
+        ids += asyncio.run(enqueue_all(app, iter([join.using(after=ids).call()])))
         with _worker(dsn) as worker:
             await_gone(probe, worker, ids)
         waited = """select extract(epoch from max(j.started_at) - max(m.finished_at))

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from uuid import UUID
 
-from benchmarks.drain import await_gone, hand_in_all
+from benchmarks.drain import await_gone, enqueue_all
 from benchmarks.server import Probe, Server
 from benchmarks.workers import Worker
 from tenure import Context, Job, Tenure
@@ -53,7 +53,7 @@ def _run(server: Server, job: Job[..., [float], int, int], seconds: float) -> tu
     """All statements from the making of the database to the end of the worker, and the calls."""
     with server.database() as dsn:
         with Worker(dsn, app="benchmarks.job_progress:app", concurrency=JOBS) as worker:
-            ids = asyncio.run(_hand_in(dsn, job, seconds))
+            ids = asyncio.run(_enqueue_jobs(dsn, job, seconds))
             time.sleep(seconds)
             with Probe(dsn) as probe:
                 await_gone(probe, worker, ids)
@@ -62,9 +62,9 @@ def _run(server: Server, job: Job[..., [float], int, int], seconds: float) -> tu
         return server.commits(dsn) - own, calls
 
 
-async def _hand_in(dsn: str, job: Job[..., [float], int, int], seconds: float) -> list[UUID]:
+async def _enqueue_jobs(dsn: str, job: Job[..., [float], int, int], seconds: float) -> list[UUID]:
     app.configure(dsn=dsn)
-    return await hand_in_all(app, (job.call(seconds) for _ in range(JOBS)))
+    return await enqueue_all(app, (job.call(seconds) for _ in range(JOBS)))
 
 
 def _calls(probe: Probe) -> int:

@@ -6,7 +6,7 @@ from itertools import cycle, islice
 from uuid import UUID
 
 from benchmarks import drain
-from benchmarks.drain import Drain, hand_in_all
+from benchmarks.drain import Drain, enqueue_all
 from benchmarks.jobs import PAYLOAD
 from benchmarks.server import Server
 from benchmarks.workers import Worker
@@ -35,22 +35,22 @@ async def fair(user_id: int, template: str, to: str, n: int, pad: str) -> None:
 def measure(server: Server, count: int, concurrency: int) -> dict[str, Drain]:
     with server.database() as dsn, Worker(dsn, app="benchmarks.limited:app", concurrency=concurrency) as worker:
         return {
-            "beside_limits": drain.measure(server, dsn, worker, count, _hand_in),
-            "limited": drain.measure(server, dsn, worker, count // 5, _hand_in_limited),
-            "fair": drain.measure(server, dsn, worker, count // 5, _hand_in_fair),
+            "beside_limits": drain.measure(server, dsn, worker, count, _enqueue_jobs),
+            "limited": drain.measure(server, dsn, worker, count // 5, _enqueue_limited),
+            "fair": drain.measure(server, dsn, worker, count // 5, _enqueue_fair),
         }
 
 
-async def _hand_in(dsn: str, count: int) -> list[UUID]:
+async def _enqueue_jobs(dsn: str, count: int) -> list[UUID]:
     app.configure(dsn=dsn)
-    return await hand_in_all(app, (noop.call(**PAYLOAD) for _ in range(count)))
+    return await enqueue_all(app, (noop.call(**PAYLOAD) for _ in range(count)))
 
 
-async def _hand_in_limited(dsn: str, count: int) -> list[UUID]:
+async def _enqueue_limited(dsn: str, count: int) -> list[UUID]:
     app.configure(dsn=dsn)
-    return await hand_in_all(app, (limited.call(**PAYLOAD) for _ in range(count)))
+    return await enqueue_all(app, (limited.call(**PAYLOAD) for _ in range(count)))
 
 
-async def _hand_in_fair(dsn: str, count: int) -> list[UUID]:
+async def _enqueue_fair(dsn: str, count: int) -> list[UUID]:
     app.configure(dsn=dsn)
-    return await hand_in_all(app, (fair.call(**PAYLOAD | {"to": key}) for key in islice(cycle(KEYS), count)))
+    return await enqueue_all(app, (fair.call(**PAYLOAD | {"to": key}) for key in islice(cycle(KEYS), count)))

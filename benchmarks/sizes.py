@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class Sizes:
     rounds: int = 3
     jobs: int = 50_000
-    """Drained at a time, and handed in by one bulk call."""
+    """Drained at a time, and enqueued by one bulk call."""
 
     batch: int = 500
     """Jobs in one statement of the ceiling."""

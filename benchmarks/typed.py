@@ -13,7 +13,7 @@ from uuid import UUID
 from pydantic import BaseModel
 
 from benchmarks import drain
-from benchmarks.drain import Drain, hand_in_all
+from benchmarks.drain import Drain, enqueue_all
 from benchmarks.jobs import PAYLOAD
 from benchmarks.server import Server
 from benchmarks.workers import Worker
@@ -54,9 +54,9 @@ async def deliver(mail: Mail) -> Sent:
 
 def measure(server: Server, count: int, concurrency: int) -> Drain:
     with server.database() as dsn, Worker(dsn, app="benchmarks.typed:app", concurrency=concurrency) as worker:
-        return drain.measure(server, dsn, worker, count, _hand_in)
+        return drain.measure(server, dsn, worker, count, _enqueue_jobs)
 
 
-async def _hand_in(dsn: str, count: int) -> list[UUID]:
+async def _enqueue_jobs(dsn: str, count: int) -> list[UUID]:
     app.configure(dsn=dsn)
-    return await hand_in_all(app, (deliver.call(Mail(**PAYLOAD)) for _ in range(count)))
+    return await enqueue_all(app, (deliver.call(Mail(**PAYLOAD)) for _ in range(count)))

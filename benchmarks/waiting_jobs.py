@@ -6,7 +6,7 @@ import asyncio
 from uuid import UUID
 
 from benchmarks import drain
-from benchmarks.drain import Drain, hand_in_all
+from benchmarks.drain import Drain, enqueue_all
 from benchmarks.jobs import PAYLOAD
 from benchmarks.server import Server
 from benchmarks.workers import Worker
@@ -28,10 +28,10 @@ def measure(server: Server, count: int) -> dict[int, Drain]:
     found = {}
     for slots in SLOTS:
         with server.database() as dsn, Worker(dsn, app="benchmarks.waiting_jobs:app", concurrency=slots) as worker:
-            found[slots] = drain.measure(server, dsn, worker, count, _hand_in)
+            found[slots] = drain.measure(server, dsn, worker, count, _enqueue_jobs)
     return found
 
 
-async def _hand_in(dsn: str, count: int) -> list[UUID]:
+async def _enqueue_jobs(dsn: str, count: int) -> list[UUID]:
     app.configure(dsn=dsn)
-    return await hand_in_all(app, (call_service.call(**PAYLOAD) for _ in range(count)))
+    return await enqueue_all(app, (call_service.call(**PAYLOAD) for _ in range(count)))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from benchmarks.drain import hand_in_all
+from benchmarks.drain import enqueue_all
 from benchmarks.server import Server
 from benchmarks.workers import Worker
 from tenure import Tenure, WorkflowContext
@@ -68,7 +68,7 @@ def _measured(server: Server, number: int, run: Callable[[], Coroutine[Any, Any,
 
 async def _run(counts: list[int]) -> None:
     """Returns when all of them have ended. They were enqueued together, so few are left when the last has ended."""
-    ids: list[UUID] = await hand_in_all(app, (take_steps.call(count) for count in counts))
+    ids: list[UUID] = await enqueue_all(app, (take_steps.call(count) for count in counts))
     for job in ids[-AT_ONCE:]:
         await take_steps.handle(job).result(PATIENCE)
     await app.close()

@@ -41,7 +41,7 @@ def peak(server: Server) -> float:
     """Jobs a second that are enqueued and run at the same time."""
     with server.database() as dsn, Worker(dsn, concurrency=400) as worker:
         began = time.perf_counter()
-        ids = asyncio.run(drain.hand_in(dsn, PEAK_JOBS))
+        ids = asyncio.run(drain.enqueue_jobs(dsn, PEAK_JOBS))
         with Probe(dsn) as probe:
             drain.await_gone(probe, worker, ids)
         return PEAK_JOBS / (time.perf_counter() - began)
