@@ -362,7 +362,11 @@ async def test_s8_a_statement_that_takes_too_long_is_canceled(jobs, serving, sql
     answer = await web.get("/audit")
     sql("rollback")
     assert (answer.status_code, answer.json()["type"]) == (503, "urn:tenure:problem:too-slow")
-    assert (await web.get("/audit")).status_code == 200
+
+    async def is_served() -> bool:  # on a busy machine, an answer may take longer than this short limit allows
+        return (await web.get("/audit")).status_code == 200
+
+    await until(is_served)
 
 
 # S10: SQL
