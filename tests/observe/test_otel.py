@@ -254,7 +254,7 @@ async def test_an_enqueue_that_fails_is_an_error(dsn, collected):
     @app.job
     def work() -> None: ...
 
-    with pytest.raises(Exception, match="could not be reached"):
+    with pytest.raises(Exception, match="did not confirm the job"):
         work.enqueue_sync()
     [sent] = collected.spans("send default")
     assert (sent.status.status_code, sent.attributes["error.type"]) == (StatusCode.ERROR, "tenure.model.errors.StoreUnavailable")

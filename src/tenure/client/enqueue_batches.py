@@ -56,8 +56,8 @@ def out_of_time(within: float, error: BaseException | None) -> StoreUnavailable:
     """The last try may have been committed, because its answer did not arrive."""
     cause = " ".join(str(error or "it did not answer").removeprefix("PostgreSQL cannot be reached: ").split())
     return StoreUnavailable(
-        f"PostgreSQL could not be reached within {within:g} s ({cause}); whether the job was enqueued is not known: "
-        "repeat the call with a key to be sure that there is one"
+        f"PostgreSQL did not confirm the job within {within:g} s ({cause}): it is away, slow, or waits for a lock on a table of "
+        "Tenure. Whether the job was enqueued is not known: repeat the call with a key to be sure that there is one"
     )
 
 
