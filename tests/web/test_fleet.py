@@ -109,6 +109,26 @@ async def test_schedules_are_created_changed_run_paused_and_deleted(jobs, servin
     assert (await web.get("/schedules/nightly")).status_code == 404
 
 
+@pytest.mark.parametrize("has_code", [True, False])
+async def test_a_schedule_has_what_its_kind_declares(app, strangers, serving, has_code):
+    @app.job(queue="mail", priority="high", capability="smtp", max_attempts=1, expires="1h")
+    async def send(to: str) -> None: ...
+
+    declared = {"queue": "mail", "priority": 75, "capability": "smtp", "max_attempts": 1, "expires": 3600.0}
+    async with app.running():
+        web = await serving.admin(app=app if has_code else strangers)
+        body = {"name": "s", "kind": "send", "every": "1h", "input": {"to": "x"}}
+        made = (await web.post("/schedules", json=body)).json()
+        assert {name: made[name] for name in declared} == declared
+        ran = (await web.post("/schedules/s/run")).json()
+        job = (await web.get(f"/jobs/{ran['id']}")).json()
+        assert (job["queue"], job["max_attempts"], job["capability"]) == ("mail", 1, "smtp")
+        changed = (await web.patch("/schedules/s", json={"queue": "other", "priority": 1, "expires": 60})).json()
+        assert (changed["queue"], changed["priority"], changed["expires"]) == ("other", 1, 60.0)
+        reset = (await web.patch("/schedules/s", json={"queue": None, "priority": None, "expires": None})).json()
+        assert {name: reset[name] for name in declared} == declared
+
+
 async def test_kinds_have_their_schemas_also_in_a_process_without_the_handlers(jobs, strangers, serving):
     async with jobs.running():
         web = await serving.admin(app=strangers)

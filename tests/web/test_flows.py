@@ -87,6 +87,18 @@ async def test_a_chain_is_completed_without_a_worker_and_deleted(flows: Tenure, 
     assert waiting.id is not None
 
 
+async def test_the_output_of_a_chain_is_checked_by_the_published_schema(flows: Tenure, strangers: Tenure, serving: Serving):
+    web = await serving.admin(app=strangers)
+    async with flows.running():
+        chain_id = await dispatched(web, "reserve", {"order": 7}, delay="1h")
+    wrong = await web.post(f"/chains/{chain_id}/complete", json={"output": [1]})
+    assert (wrong.status_code, wrong.json()["type"]) == (422, "urn:tenure:problem:invalid-output")
+    assert wrong.json()["errors"][0]["path"] == "output"
+    assert (await web.get(f"/jobs/{chain_id}")).json()["state"] == "scheduled"
+    done = await web.post(f"/chains/{chain_id}/complete", json={"output": {"by": "hand"}})
+    assert done.json() == {"id": chain_id, "link": chain_id}
+
+
 async def test_a_workflow_is_shown_signaled_and_gets_its_event(flows: Tenure, serving: Serving):
     web = await serving.admin()
     job_id = await dispatched(web, "approve", {"order": 7})

@@ -188,6 +188,19 @@ async def test_a_replay_is_checked_by_the_published_schema(jobs, strangers, serv
     assert (refused.status_code, refused.json()["errors"][0]["path"]) == (422, "args.why")
 
 
+@pytest.mark.parametrize("given", [None, 5, "x", [1]])
+@pytest.mark.parametrize("has_code", [True, False])
+async def test_a_replay_with_an_input_that_is_not_an_object_keeps_the_old_one(jobs, strangers, serving, given, has_code):
+    web = await serving.admin(app=jobs if has_code else strangers)
+    async with jobs.running():
+        job_id = await send(web, "burn", {"why": "x"})
+        await until(lambda: state(web, job_id), is_="dead_letter")
+    refused = await web.post(f"/jobs/{job_id}/replay", json={"input": given})
+    assert (refused.status_code, refused.json()["type"]) == (422, "urn:tenure:problem:invalid-input")
+    job = (await web.get(f"/jobs/{job_id}")).json()
+    assert (job["state"], job["input"]) == ("dead_letter", {"why": "x"})
+
+
 BULK = "tenure.bulk"
 
 

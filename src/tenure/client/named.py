@@ -14,6 +14,7 @@ from tenure.model.errors import InvalidInput, InvalidPayload
 from tenure.model.kinds import KeyScope, Kind
 from tenure.model.names import check_name, shown
 from tenure.model.payloads import plain_json
+from tenure.model.published_kind import PublishedKind
 from tenure.model.retries import Retry
 from tenure.model.routes import Route
 
@@ -29,6 +30,19 @@ class UnknownJob:
     capability: str | None = None
     key_for: KeyScope | None = "forever"
     expires: timedelta | None = None
+
+    @staticmethod
+    def of_published(kind: PublishedKind) -> UnknownJob:
+        """With what its workers have published."""
+        return UnknownJob(
+            kind.name,
+            Retry(max_attempts=kind.max_attempts),
+            queue=kind.queue,
+            priority=kind.priority,
+            capability=kind.capability,
+            key_for=kind.key_for,
+            expires=None if kind.expires is None else timedelta(seconds=kind.expires),
+        )
 
 
 def call_by_name(

@@ -11,6 +11,7 @@ from uuid import UUID
 from tenure.client.cancel_delete import cleaned
 from tenure.client.handle import Handle
 from tenure.client.job import Job
+from tenure.client.named import UnknownJob
 from tenure.client.portal import sync_version
 from tenure.client.runtime import ClientRuntime
 from tenure.client.schedule_status import ScheduleStatus, Tick
@@ -41,7 +42,7 @@ class Schedules:
     async def create(
         self,
         name: str,
-        job: Job[Any, Any, Any, Any] | str,
+        job: Job[Any, Any, Any, Any] | UnknownJob | str,
         cron: str | None = None,
         *,
         every: Duration | None = None,
@@ -57,7 +58,8 @@ class Schedules:
         paused: bool = False,
         by: str | None = None,
     ) -> ScheduleStatus:
-        """Creates a schedule. `job` is a job, or the name of a kind. Without a definition in this app, the input is not checked.
+        """Creates a schedule. `job` is a job, or the name of a kind. Without a definition in this app, the input is not checked,
+        and queue, priority and attempts are the defaults of all jobs unless they are given.
 
         Raises `ScheduleConflict` if a schedule has that name.
         """
@@ -209,10 +211,10 @@ class Schedules:
     def _notify_leader(self) -> None:
         self._runtime.session().notify(Wakeup.schedule_changed())
 
-    def _kind(self, job: Job[Any, Any, Any, Any] | str) -> Kind | str:
+    def _kind(self, job: Job[Any, Any, Any, Any] | UnknownJob | str) -> Kind | UnknownJob | str:
         if isinstance(job, Job):
             return job.kind
-        return self._runtime.kinds.get(job, job)
+        return self._runtime.kinds.get(job, job) if isinstance(job, str) else job
 
     def _changed(self, before: Schedule, wanted: dict[str, Any]) -> Schedule:
         options = {field.name: getattr(before, field.name) for field in fields(before)}
@@ -224,8 +226,20 @@ class Schedules:
         return _made(self._kind(options.pop("kind")), options.pop("name"), options.pop("input"), options)
 
 
-def _made(kind: Kind | str, name: str, input: Any, options: dict[str, Any]) -> Schedule:  # noqa: A002
+def _made(kind: Kind | UnknownJob | str, name: str, input: Any, options: dict[str, Any]) -> Schedule:  # noqa: A002
     given = {option: value for option, value in options.items() if value is not None}
     if isinstance(kind, Kind):
         return schedule_of(kind, name=name, input=input, **{"max_attempts": kind.retry.max_attempts, **given})
+    if isinstance(kind, UnknownJob):
+        return schedule(name=name, kind=kind.name, input=input, **{**_declared(kind), **given})
     return schedule(name=name, kind=kind, input=input, **given)
+
+
+def _declared(job: UnknownJob) -> dict[str, Any]:
+    return {
+        "queue": job.queue,
+        "priority": job.priority,
+        "capability": job.capability,
+        "max_attempts": job.retry.max_attempts,
+        "expires": job.expires,
+    }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 from uuid import UUID
 
@@ -18,7 +18,7 @@ from tenure.store import chains, jobs
 from tenure.store.jobs import JobRow
 
 
-def _any_link(_: JobRow) -> None:
+async def _any_link(_: JobRow) -> None:
     """Every link may be completed."""
 
 
@@ -30,14 +30,14 @@ async def complete(
     *,
     by: str | None,
     events: Events,
-    check: Callable[[JobRow], None] = _any_link,
+    check: Callable[[JobRow], Awaitable[None]] = _any_link,
 ) -> UUID:
     """Ends the live link. If another one takes its place meanwhile, or its row is locked, it is tried again. `check` raises for a
-    link that the caller may not complete: it is asked about the very one that is."""
+    link that the caller may not complete, or not with this output: it is asked about the very one that is."""
     patience = Patience()
     while True:
         link = await _live_link(access, given)
-        check(link)
+        await check(link)
         rows = await access.fetch(chains.complete({link.id: _encoded(kinds, link.kind, output)}, by=by))
         if rows and rows[0].done:
             await access.notify(wakeups_of(rows))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,12 +13,12 @@ from functools import cached_property
 from typing import Any
 
 from tenure.model.kinds import Registry
-from tenure.model.published_kind import PublishedKind
+from tenure.model.published_kind import PublishedKind, Schema
 from tenure.store import kinds
 from tenure.store.kinds import KindRow
 from tenure.store.query import Fetch
 from tenure.web.argument_checks import ArgumentCheck
-from tenure.web.problems import Problem
+from tenure.web.problems import FieldProblem, Problem
 from tenure.web.security.principal import Principal
 
 RECHECK = 5.0
@@ -40,10 +40,11 @@ class KnownKind:
     @cached_property
     def check(self) -> ArgumentCheck | None:
         """Made when it is first needed: lists of kinds do without. None: only the worker can check its input."""
-        try:
-            return None if self.kind.input is None else ArgumentCheck(self.kind.input)
-        except ValueError:
-            return None
+        return _check_by(self.kind.input)
+
+    @cached_property
+    def output_check(self) -> ArgumentCheck | None:
+        return _check_by(self.kind.output)
 
 
 class KindDirectory:
@@ -54,6 +55,13 @@ class KindDirectory:
 
     async def published(self, name: str, principal: Principal) -> KnownKind:
         """Raises a problem if no worker has published it, with the nearest names that the principal may see."""
+        known = await self.find(name)
+        if known is None:
+            raise await self._unknown(name, principal)
+        return known
+
+    async def find(self, name: str) -> KnownKind | None:
+        """None: no worker has published it."""
         kept = self._known.get(name)
         if kept is None or time.monotonic() - kept[0] >= RECHECK:
             rows = await self._read(kinds.find(name))
@@ -61,8 +69,6 @@ class KindDirectory:
             if len(self._known) >= MOST_KNOWN:
                 self._known.clear()
             kept = self._known[name] = time.monotonic(), known
-        if kept[1] is None:
-            raise await self._unknown(name, principal)
         return kept[1]
 
     async def find_all(self) -> list[KnownKind]:
@@ -86,14 +92,35 @@ def _known(rows: Sequence[KindRow]) -> list[KnownKind]:
     return found
 
 
-def check_args(known: KnownKind, args: Mapping[str, Any]) -> None:
+def _check_by(schema: Schema | None) -> ArgumentCheck | None:
+    try:
+        return None if schema is None else ArgumentCheck(schema)
+    except ValueError:
+        return None
+
+
+def check_args(known: KnownKind, args: Any) -> None:
     """By the published schema. A handler with a single model takes the model's own object, or `{"parameter": {...}}`."""
+    name = known.kind.parameter
+    if not isinstance(args, dict) and name is None:
+        raise Problem(
+            422, "invalid-input", f"the input of kind {known.kind.name!r} must be an object: give the arguments by their names"
+        )
     if known.check is None:
         return
     problems = known.check.problems(args, "args")
-    name = known.kind.parameter
-    if problems and name is not None and list(args) == [name]:
+    if problems and isinstance(args, dict) and list(args) == [name]:
         problems = known.check.problems(args[name], f"args.{name}")
     if problems:
-        detail = "; ".join(f"{one['path']}: {one['message']}" for one in problems[:3])
-        raise Problem(422, "invalid-input", f"the arguments do not fit kind {known.kind.name!r}: {detail}", problems)
+        raise Problem(422, "invalid-input", f"the arguments do not fit kind {known.kind.name!r}: {_listed(problems)}", problems)
+
+
+def check_output(known: KnownKind, output: Any) -> None:
+    """By the published schema of what the handler returns."""
+    problems = [] if known.output_check is None else known.output_check.problems(output, "output")
+    if problems:
+        raise Problem(422, "invalid-output", f"the output does not fit kind {known.kind.name!r}: {_listed(problems)}", problems)
+
+
+def _listed(problems: Sequence[FieldProblem]) -> str:
+    return "; ".join(f"{one['path']}: {one['message']}" for one in problems[:3])

@@ -19,6 +19,7 @@ from tenure.store import live
 from tenure.store.jobs import JobRow
 from tenure.web.api_routes import ApiCall, RequestModel
 from tenure.web.flow_views import ChainView, chain_view
+from tenure.web.kind_directory import check_output
 from tenure.web.problems import Problem
 from tenure.web.security.redaction import refuse_redacted
 
@@ -117,10 +118,13 @@ async def complete_chain(call: ApiCall, body: CompleteBody) -> Completed:
     """Complete a chain without a worker: its live link ends with this output. A running handler is aborted."""
     chain, runtime = await _visible(call), call.services.runtime
 
-    def check(link: JobRow) -> None:
+    async def check(link: JobRow) -> None:
         """The chain may have got another link since it was read."""
         if not call.principal.sees(kind=link.kind, queue=link.queue):
             raise JobNotFound(link.id)
+        known = None if link.kind in runtime.kinds else await call.services.kinds.find(link.kind)
+        if known is not None:
+            check_output(known, body.output)
 
     refuse_redacted(body.output, "output")
     connections = await access(runtime, None)

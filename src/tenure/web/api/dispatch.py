@@ -14,9 +14,7 @@ from tenure.client.named import UnknownJob, call_by_name
 from tenure.client.options import CallOptions, Options, call_options
 from tenure.client.sending import send_call
 from tenure.client.status import JobStatus
-from tenure.model.durations import to_timedelta
 from tenure.model.ids import uuid7_time
-from tenure.model.retries import Retry
 from tenure.model.states import State
 from tenure.web.api.jobs import shown
 from tenure.web.api_routes import ApiCall, Reply, RequestModel
@@ -114,17 +112,8 @@ async def _checked(call: ApiCall, kind: str, body: DispatchBody, header: str | N
     check_args(known, body.args)
     if header is not None and body.key is None:
         options = {**options, "key": header, "key_for": KEPT_FOR}
-    target = UnknownJob(
-        kind,
-        Retry(max_attempts=known.kind.max_attempts),
-        queue=known.kind.queue,
-        priority=known.kind.priority,
-        capability=known.kind.capability,
-        key_for=known.kind.key_for,
-        expires=None if known.kind.expires is None else to_timedelta(known.kind.expires, what="expires"),
-    )
     checked = call_options(kind, "dispatch", **options)
-    return CallMaker(target, checked).of_input(body.args), checked
+    return CallMaker(UnknownJob.of_published(known.kind), checked).of_input(body.args), checked
 
 
 async def _existing(call: ApiCall, job_id: UUID) -> JobStatus | None:

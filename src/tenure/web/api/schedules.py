@@ -7,6 +7,7 @@ from typing import Any, cast
 from pydantic import AwareDatetime, Field
 from typing_extensions import TypedDict
 
+from tenure.client.named import UnknownJob
 from tenure.client.schedule_status import ScheduleStatus, Tick
 from tenure.model.errors import ScheduleNotFound
 from tenure.model.schedules import CatchUp, Overlap
@@ -14,6 +15,9 @@ from tenure.web.api.job_actions import WillRun
 from tenure.web.api_routes import ApiCall, RequestModel
 from tenure.web.kind_directory import check_args
 from tenure.web.security.redaction import refuse_redacted
+
+OF_THE_KIND = ("queue", "priority", "expires")
+"""What a schedule takes from its kind if it is null."""
 
 
 class ScheduleChange(RequestModel):
@@ -137,8 +141,9 @@ async def list_ticks(call: ApiCall, query: TicksQuery) -> TickList:
 async def create_schedule(call: ApiCall, body: ScheduleBody) -> ScheduleView:
     """Create a schedule."""
     await _check_input(call, body.kind, body.input)
+    job = body.kind if body.kind in call.services.runtime.kinds else await _published(call, body.kind)
     options = {name: value for name, value in body.options().items() if value is not None}
-    made = await call.services.schedules.create(body.name, body.kind, paused=body.paused, by=call.principal.name, **options)
+    made = await call.services.schedules.create(body.name, job, paused=body.paused, by=call.principal.name, **options)
     call.services.stats.rare.forget()
     call.note(subject=body.name, after=made.to_json())
     return _shown(call, made)
@@ -149,7 +154,11 @@ async def change_schedule(call: ApiCall, body: ScheduleChange) -> ScheduleView:
     before = await _found(call)
     if "input" in body.model_fields_set:
         await _check_input(call, before.kind, body.input)
-    after = await call.services.schedules.change(before.name, by=call.principal.name, **body.options())
+    options = body.options()
+    if before.kind not in call.services.runtime.kinds and any(options.get(name, "") is None for name in OF_THE_KIND):
+        job = await _published(call, before.kind)
+        options |= {name: getattr(job, name) for name in OF_THE_KIND if options.get(name, "") is None}
+    after = await call.services.schedules.change(before.name, by=call.principal.name, **options)
     call.services.stats.rare.forget()
     call.note(before=before.to_json(), after=after.to_json())
     return _shown(call, after)
@@ -199,6 +208,11 @@ async def _found(call: ApiCall) -> ScheduleStatus:
     if found is None:
         raise ScheduleNotFound(call.path["name"])
     return found
+
+
+async def _published(call: ApiCall, kind: str) -> UnknownJob:
+    """With the queue, the attempts and all else that the kind declares, as its workers have published it."""
+    return UnknownJob.of_published((await call.services.kinds.published(kind, call.principal)).kind)
 
 
 async def _check_input(call: ApiCall, kind: str, given: dict[str, Any] | None) -> None:
