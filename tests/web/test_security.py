@@ -607,6 +607,23 @@ async def test_s13_secrets_are_hidden_in_what_is_made_of_them(app, serving, sql,
     assert job["limit_group"].endswith(f"access_token={REDACTED}")
 
 
+@pytest.mark.parametrize("secret", [SWORDFISH, "pin4"])
+async def test_s13_a_secret_that_is_given_as_key_is_hidden_and_cannot_be_searched_for(app, serving, secret):
+    @app.job
+    async def pull(password: str | None = None) -> None: ...
+
+    web = await serving.admin()
+    for args in ({"password": secret}, {}):  # the second one finds the job of the first by its key
+        sent = await web.post("/jobs/pull/dispatch", json={"args": args, "key": secret, "queue": "other"})
+        [entry] = (await web.get("/audit", params={"limit": 1})).json()["entries"]
+        assert entry["request"] == {"kind": "pull", "key": REDACTED, "queue": "other"}
+        assert sent.json()["job"]["key"] == REDACTED
+    plain = await send(web, "pull", {}, key="order-7")
+    assert [job["id"] for job in (await web.get("/jobs", params={"key": "order-7"})).json()["jobs"]] == [plain]
+    for key in (secret, "no such key"):
+        assert (await web.get("/jobs", params={"key": key, "limit": 1})).json() == {"jobs": [], "next": None}
+
+
 async def test_s13_secrets_are_hidden_in_what_a_workflow_waits_for(app, serving):
     @app.workflow
     async def confirm(ctx: WorkflowContext, password: str) -> None:

@@ -78,8 +78,11 @@ async def dispatch_job(call: ApiCall, body: DispatchBody) -> Dispatched | Reply:
         raise Problem(
             422, "idempotency-key-reused", "this Idempotency-Key was used with other arguments: use a new key for each request"
         )
-    call.note(subject=str(handle.id), request={"kind": kind, **body.options()})
-    job = await _existing(call, handle.id) if handle.existed else _new_job(made, body)
+    written = _new_job(made, body)
+    call.note(subject=str(handle.id), request={"kind": kind, **_without_secrets(call, body, written)})
+    job = await _existing(call, handle.id) if handle.existed else written
+    if job is not None and handle.existed:
+        call.note(request={"kind": kind, **_without_secrets(call, body, written, job)})
     reply: Dispatched = {
         "id": str(handle.id),
         "kind": kind,
@@ -114,6 +117,14 @@ async def _checked(call: ApiCall, kind: str, body: DispatchBody, header: str | N
         options = {**options, "key": header, "key_for": KEPT_FOR}
     checked = call_options(kind, "dispatch", **options)
     return CallMaker(UnknownJob.of_published(known.kind), checked).of_input(body.args), checked
+
+
+def _without_secrets(call: ApiCall, body: DispatchBody, *jobs: JobStatus) -> dict[str, Any]:
+    """The options, without a key that is made of a secret of one of these jobs."""
+    options = body.options()
+    for job in jobs if body.key is not None else ():
+        options["key"] = call.services.redaction.secrets_of(job).hide_name(options["key"])
+    return options
 
 
 async def _existing(call: ApiCall, job_id: UUID) -> JobStatus | None:
