@@ -231,6 +231,62 @@ async def test_what_does_not_exist(flows, serving, path):
     assert (await web.get(path)).status_code == 404
 
 
+@pytest.mark.parametrize("has_code", [True, False])
+async def test_a_workflow_is_moved_to_versions_that_its_workers_can_have(app, strangers, serving, has_code):
+    @app.workflow(version="1")
+    async def order(ctx: WorkflowContext) -> None: ...
+
+    @app.workflow
+    async def plain(ctx: WorkflowContext) -> None: ...
+
+    web = await serving.admin(app=app if has_code else strangers)
+    async with app.running():
+        ids = {kind: await dispatched(web, kind, {}, queue="idle") for kind in ("order", "plain")}
+
+    async def resumed(kind: str, version: str) -> tuple[int, str]:
+        answer = await web.post(f"/workflows/{ids[kind]}/resume", json={"version": version})
+        return answer.status_code, answer.json().get("type", "").rpartition(":")[2]
+
+    assert await resumed("order", "") == (422, "invalid-request")
+    for wrong in (" ", "x" * 5000):
+        assert await resumed("order", wrong) == (422, "invalid-value")
+    assert await resumed("plain", "2") == (409, "not-possible")
+    assert [(await web.get(f"/jobs/{one}")).json()["capability"] for one in ids.values()] == ["order@1", None]
+    assert await resumed("order", "2") == (200, "")  # its worker may be started later
+    assert (await web.get(f"/jobs/{ids['order']}")).json()["capability"] == "order@2"
+
+
+@pytest.mark.parametrize("has_code", [True, False])
+async def test_only_workflows_receive_signals_by_any_link_of_their_chain(app, strangers, serving, has_code):
+    @app.workflow
+    async def approve(ctx: WorkflowContext) -> object:
+        return await ctx.wait_for_signal("decide")
+
+    @app.job
+    async def ask() -> Continue[object]:
+        return Continue(approve)
+
+    @app.job
+    async def plain() -> None: ...
+
+    web = await serving.admin(app=app if has_code else strangers)
+    async with app.running():
+        other, chain = await dispatched(web, "plain", {}, queue="idle"), await dispatched(web, "ask", {})
+        refused = await web.post(f"/workflows/{other}/signal", json={"name": "decide"})
+        assert (refused.status_code, refused.json()["type"]) == (409, "urn:tenure:problem:not-possible")
+
+        async def links():
+            return len((await web.get(f"/chains/{chain}")).json()["links"])
+
+        await until(links, is_=2)
+        assert (await web.post(f"/workflows/{chain}/signal", json={"name": "decide", "payload": 1})).status_code == 200
+
+        async def output():
+            return (await web.get(f"/chains/{chain}")).json()["output"]
+
+        await until(output, is_=1)
+
+
 async def test_a_job_that_is_not_a_workflow_cannot_be_forked(flows, serving):
     web = await serving.admin()
     job_id = await dispatched(web, "ship", {"order": 1})

@@ -839,6 +839,18 @@ async def test_a_bug_is_an_opaque_500_and_in_the_log(jobs, serving, monkeypatch,
     assert "swordfish" in caplog.text
 
 
+async def test_what_postgres_refuses_is_answered_with_its_code_and_a_way_out(jobs, serving, sql):
+    web = await serving.admin()
+    sql("alter table tenure.queues add constraint not_mail check (name <> 'mail')")
+    try:
+        refused = await web.post("/queues/mail/pause", json={})
+    finally:
+        sql("alter table tenure.queues drop constraint not_mail")
+    assert (refused.status_code, refused.json()["type"]) == (422, "urn:tenure:problem:refused")
+    assert "23514" in refused.json()["detail"]
+    assert "not_mail" not in refused.text
+
+
 async def test_an_outage_is_a_503_that_names_no_host(serving, monkeypatch):
     app = Tenure("postgresql://account:hidden@127.0.0.1:1/nowhere", client_timeout_seconds=0.2)
     server = await serving.serve(app=app)

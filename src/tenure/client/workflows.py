@@ -18,6 +18,7 @@ from tenure.client.status import JobStatus
 from tenure.client.workflow_status import StepStatus, WorkflowStatus
 from tenure.model.errors import JobNotFound, NotPossible
 from tenure.model.ids import uuid7
+from tenure.model.names import check_name
 from tenure.model.states import State
 from tenure.store import jobs, kinds, workflows
 from tenure.store.wakeup import Wakeup
@@ -71,12 +72,12 @@ class Workflows:
 
     async def resume(self, job_id: UUID | str, *, version: str | None = None, by: str | None = None) -> None:
         """Lets a held workflow go on. `version`: from now on only workers with this version of its code run it; then it need not
-        be held. Raises `NotPossible` if it is not held."""
+        be held. Raises `NotPossible` if it is not held, or if its code has no versions."""
         id_, session = to_id(job_id), self._runtime.session()
         rows = await session.fetch(jobs.find(str(id_)))
         if not rows:
             raise JobNotFound(id_)
-        capability = None if version is None else f"{rows[0].kind}@{version}"
+        capability = None if version is None else await self._versioned(rows[0], version)
 
         async def ask(batch: builtins.list[UUID]) -> builtins.list[UUID]:
             answers = await session.fetch(workflows.resume(id_, capability=capability, by=by))
@@ -106,6 +107,26 @@ class Workflows:
 
     def handle(self, job_id: UUID | str) -> Handle[Any]:
         return Handle(to_id(job_id), "", self._runtime)
+
+    async def _versioned(self, job: jobs.JobRow, version: str) -> str:
+        """The capability of workers with this version. A worker for it may start later, but if the code has no versions, none
+        ever does, and the workflow would stay pending for ever."""
+        what = f"workflow {job.kind!r}: version"
+        capability = check_name(f"{job.kind}@{check_name(version, what=what)}", what=what)
+        if not any(known.startswith(f"{job.kind}@") for known in [job.capability or "", *await self._capabilities(job.kind)]):
+            raise NotPossible(
+                [job.id],
+                f"is of kind {job.kind!r}, whose code has no version: resume it without one, or start a worker whose code has "
+                "@app.workflow(version=...) first",
+            )
+        return capability
+
+    async def _capabilities(self, kind: str) -> builtins.list[str]:
+        """That this app and workers declare for the kind."""
+        own = self._runtime.kinds[kind].capability if kind in self._runtime.kinds else None
+        declared = [json.loads(row.definition) for row in await self._runtime.session().fetch(kinds.find(kind))]
+        published = [given.get("capability") for given in declared if isinstance(given, dict)]
+        return [known for known in [own, *published] if isinstance(known, str)]
 
     get_sync = sync_version(get)
     list_sync = sync_version(list)  # noqa: A003 - the method above

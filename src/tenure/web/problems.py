@@ -102,7 +102,12 @@ def _of_store(error: Exception) -> Problem | None:
     if isinstance(error, Refused) and error.is_configuration:
         return Problem(403, "read-only", "the server's account may not do this: `tenure sql --roles` prints the grants")
     if isinstance(error, Refused):
-        return Problem(422, "refused", "PostgreSQL refuses this value: correct it")
+        return Problem(
+            422,
+            "refused",
+            f"PostgreSQL refuses this request by a constraint or trigger (SQLSTATE {error.sqlstate}): give other or shorter "
+            "values; the log of PostgreSQL has the reason",
+        )
     return None
 
 

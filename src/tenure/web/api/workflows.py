@@ -8,6 +8,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from tenure.client.emitting import emit
+from tenure.client.status import JobStatus
 from tenure.model.errors import NotPossible
 from tenure.model.states import State
 from tenure.store import workflows as statements
@@ -40,7 +41,11 @@ class CancelWorkflowBody(CancelBody):
 
 
 class ResumeBody(RequestModel):
-    version: str | None = Field(None, description="From now on, only workers with this version of the code run it.")
+    version: str | None = Field(
+        None,
+        min_length=1,
+        description="From now on, only workers with this version of the code run it. Needs code with versions.",
+    )
 
 
 class ForkBody(RequestModel):
@@ -88,6 +93,8 @@ async def get_workflow(call: ApiCall) -> WorkflowView:
 async def signal_workflow(call: ApiCall, body: SignalBody) -> Signaled:
     """Send a signal to a workflow, which `ctx.wait_for_signal` receives."""
     job = await visible(call)
+    if not await _leads_to_workflow(call, job):
+        raise NotPossible([job.id], "is not a workflow, and receives no signals: send them to a workflow")
     refuse_redacted(body.payload, "payload")
     await call.services.workflows.signal(job.id, body.name, body.payload, by=call.principal.name)
     return {"id": str(job.id)}
@@ -127,5 +134,18 @@ async def fork_workflow(call: ApiCall, body: ForkBody) -> WillRun:
     return {"id": str(handle.id)}
 
 
+async def _leads_to_workflow(call: ApiCall, job: JobStatus) -> bool:
+    """A signal to any link of a chain reaches its workflow."""
+    if await _is_workflow(call, job.kind):
+        return True
+    kinds = {link.job.kind for link in (await call.services.chains.get(job.id)).links}
+    return any([await _is_workflow(call, kind) for kind in kinds - {job.kind}])
+
+
 async def _is_workflow(call: ApiCall, kind: str) -> bool:
-    return kind in await call.services.workflows.kinds()
+    """By the code of this process, or by what workers have published."""
+    own = call.services.runtime.kinds
+    if kind in own:
+        return own[kind].is_workflow
+    known = await call.services.kinds.find(kind)
+    return known is not None and known.kind.workflow is True
