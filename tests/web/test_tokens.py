@@ -108,6 +108,21 @@ async def test_a_revoked_token_is_noticed_within_its_time(jobs, serving, monkeyp
     await until(status, is_=401)
 
 
+async def test_a_token_that_expires_is_not_used_until_it_is_looked_up_again(jobs, serving, sql, monkeypatch):
+    server, token = await serving.serve(), await serving.token()
+    web, (page, _) = await server.client(token), await sign_in(server, token)
+
+    async def statuses():
+        return [(await client.get("/jobs")).status_code for client in (web, page)]
+
+    monkeypatch.setattr(tokens, "RECHECK", 0.0)
+    assert await statuses() == [200, 200]
+    sql("update tenure.tokens set expires_at = clock_timestamp() + interval '3 seconds' where purpose = 'api' and name = 'tests'")
+    monkeypatch.setattr(tokens, "RECHECK", 1000.0)
+    assert await statuses() == [200, 200]
+    await until(statuses, is_=[401, 401], within=30)
+
+
 async def test_a_token_may_be_limited_to_queues_and_kinds(jobs, serving):
     server = await serving.serve()
     admin = await server.client(await serving.token())

@@ -45,7 +45,8 @@ class TokenRow(NamedTuple):
     queues: list[str] | None
     kinds: list[str] | None
     rate: float | None
-    expires_at: datetime | None
+    seconds_left: float | None
+    """Until it expires, or the api token of a session does. None: never."""
     unused: bool
     """Its last use was noted more than five minutes ago."""
 

@@ -10,6 +10,7 @@ from base64 import urlsafe_b64encode
 from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import NamedTuple
 from uuid import UUID
 
 from tenure.model.errors import ConfigError, StoreUnavailable
@@ -24,7 +25,8 @@ API, SESSION = "tnr_", "tns_"
 """What tokens begin with, so that they are recognized in logs and by secret scanners."""
 
 RECHECK = 10.0
-"""Seconds for which an answer of the database about a token is used again. A revoked token stops working within that time."""
+"""Seconds for which an answer of the database about a token is used again, unless the token expires before. A revoked one stops
+working within that time."""
 
 OPEN_RECHECK = 1.0
 """Seconds for which an open server may be read without a token after the first one was created. Nothing can be changed."""
@@ -65,31 +67,40 @@ def api_token(
     )  # fmt: skip
 
 
+class _Answer(NamedTuple):
+    """Of the database about a token."""
+
+    until: float
+    """By the monotonic clock: when it must be asked again."""
+    principal: Principal | None
+
+
 class TokenKeeper:
     """Finds the principal of a token, and remembers it for a few seconds."""
 
     def __init__(self, read: Fetch, write: Fetch) -> None:
         self._read = read
         self._write = write
-        self._known: OrderedDict[str, tuple[float, Principal | None]] = OrderedDict()
+        self._known: OrderedDict[str, _Answer] = OrderedDict()
         self._any: tuple[float, bool] = (-OPEN_RECHECK, False)
 
     def remembered(self, token: str) -> bool:
         """It was valid before, or the answer is known: wrong guesses of the same address must not lock it out."""
         kept = self._known.get(hash_of(token))
-        return kept is not None and (kept[1] is not None or time.monotonic() - kept[0] < RECHECK)
+        return kept is not None and (kept.principal is not None or time.monotonic() < kept.until)
 
     async def find(self, token: str) -> Principal | None:
         """None: the token is not in force."""
         hashed = hash_of(token)
         kept = self._known.get(hashed)
-        if kept is None or time.monotonic() - kept[0] >= RECHECK:
+        if kept is None or time.monotonic() >= kept.until:
+            asked = time.monotonic()
             rows = await self._read(tokens.find(hashed))
-            kept = time.monotonic(), _principal(rows[0], token) if rows else None
+            kept = _answer(rows[0], token, asked) if rows else _Answer(time.monotonic() + RECHECK, None)
             self._keep(hashed, kept)
             if rows and rows[0].unused:
                 await self._touch(rows[0].id)
-        return kept[1]
+        return kept.principal
 
     async def none_exist(self, *, for_change: bool) -> bool:
         """No api token was ever created. One that has ended still counts, so that a server is not open again after the last."""
@@ -115,7 +126,7 @@ class TokenKeeper:
         await self._write(tokens.revoke(str(session_id), by))
         self._known.clear()
 
-    def _keep(self, hashed: str, kept: tuple[float, Principal | None]) -> None:
+    def _keep(self, hashed: str, kept: _Answer) -> None:
         self._known[hashed] = kept
         self._known.move_to_end(hashed)
         if len(self._known) > MOST_KNOWN:
@@ -124,6 +135,12 @@ class TokenKeeper:
     async def _touch(self, token_id: UUID) -> None:
         with suppress(StoreUnavailable, Refused):  # only a note; a server that is read-only works without it
             await self._write(tokens.touch(token_id))
+
+
+def _answer(row: TokenRow, token: str, asked: float) -> _Answer:
+    """`asked` is the time before the statement: the token must not be used for longer than it is in force."""
+    left = RECHECK if row.seconds_left is None else min(RECHECK, row.seconds_left)
+    return _Answer(asked + left, _principal(row, token))
 
 
 def _principal(row: TokenRow, token: str) -> Principal:
