@@ -129,6 +129,19 @@ async def test_wrong_messages_are_answered_and_the_connection_stays(jobs, servin
     assert (await live.receive())["type"] == "pong"
 
 
+async def test_a_topic_that_is_refused_is_named_and_does_not_prevent_the_others(jobs, serving):
+    server, token = await serving.serve(), await serving.token()
+    job_id = await send(await server.client(token))
+    live = await server.live(token)
+    await live.send(type="subscribe", topics=["bad:topic", 7, f"job:{job_id}"])
+    seen = {message["topic"]: message["type"] for message in [await live.receive() for _ in range(3)]}
+    assert seen == {"bad:topic": "error", "7": "error", f"job:{job_id}": "job"}
+    await live.send(type="unsubscribe", topics=["bad:topic", f"job:{job_id}"])
+    assert (await live.receive())["topic"] == "bad:topic"
+    await live.send(type="subscribe", topics=[f"job:{job_id}"])  # sent again: it was not followed any more
+    assert (await live.receive())["type"] == "job"
+
+
 @pytest.mark.parametrize("frame", ["[]", "nonsense", "[" * 60_000, b"\xff\xfe", "1"])
 async def test_malformed_frames_end_their_connection_and_no_other(jobs, serving, frame):
     server, token = await serving.serve(), await serving.token()
@@ -336,6 +349,21 @@ async def test_a_job_as_server_sent_events_ends_with_the_job(steps, serving):
     assert [json.loads(one["data"])["job"]["state"] async for one in events(web, job_id, **{"last-event-id": "old"})] == [
         "completed"
     ]
+
+
+async def test_the_head_of_a_stream_of_events_leaves_its_connection_free(jobs, serving):
+    server, token = await serving.serve(), await serving.token()
+    job_id = await send(await server.client(token))
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    fields = f"host: 127.0.0.1:{server.port}\r\nauthorization: Bearer {token}\r\n\r\n"
+    async with asyncio.timeout(20):
+        writer.write(f"HEAD /_api/jobs/{job_id}/events HTTP/1.1\r\n{fields}".encode())
+        head = (await reader.readuntil(b"\r\n\r\n")).lower()
+        assert b" 200 " in head
+        assert b"text/event-stream" in head
+        writer.write(f"GET /_api/jobs/{job_id} HTTP/1.1\r\n{fields}".encode())
+        assert b" 200 " in await reader.readuntil(b"\r\n\r\n")
+    writer.close()
 
 
 # Many viewers, slow ones, and outages

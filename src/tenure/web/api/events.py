@@ -35,7 +35,14 @@ async def stream_events(call: ApiCall) -> str | Reply:
             return Reply(None, 204)
     call.services.live.check_room(call.principal)
     headers = {"X-Accel-Buffering": "no"}
-    return StreamingResponse(_events(call, str(job.id), seen), headers=headers, media_type="text/event-stream")  # type: ignore[return-value]
+    # The answer to HEAD has no body, and the next request on its connection waits until it has ended.
+    events = _no_events() if call.request.method == "HEAD" else _events(call, str(job.id), seen)
+    return StreamingResponse(events, headers=headers, media_type="text/event-stream")  # type: ignore[return-value]
+
+
+async def _no_events() -> AsyncIterator[bytes]:
+    return
+    yield b""  # makes it an iterator
 
 
 async def _events(call: ApiCall, job_id: str, seen: str | None) -> AsyncIterator[bytes]:

@@ -16,8 +16,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
@@ -37,6 +37,7 @@ log = logging.getLogger("tenure")
 AUTH_WITHIN = 5.0  # seconds for the first message
 SEND_WITHIN = 30.0  # seconds for a client to take a message
 LARGEST_MESSAGE = 64 * 1024  # bytes
+LONGEST_ECHO = 1000  # characters of a refused topic in the answer: more than a valid one can have
 MESSAGES_PER_SECOND = 20
 TOPICS_PER_SECOND = 1000  # that the connections of one principal may subscribe to, besides as many as they may follow at once
 MOST_UNSENT = 3 * MOST_TOPICS  # messages for a client that does not take them, before nothing more is read from it
@@ -118,25 +119,24 @@ class LiveSocket:
                 viewer.outbox.put("pong", '{"type":"pong"}')
             case "subscribe":
                 versions = message.get("versions")
-                for topic in _topics(message):
-                    seen = versions.get(str(topic)) if isinstance(versions, dict) else None
-                    self._subscribe(viewer, topic, seen if isinstance(seen, str) else None)
+                for given in _topics(message):
+                    self._subscribe(viewer, given, versions if isinstance(versions, dict) else {})
             case "unsubscribe":
-                for topic in _topics(message):
-                    self._services.live.unsubscribe(viewer, topic)
+                for given in _topics(message):
+                    with _answered(viewer, given):
+                        self._services.live.unsubscribe(viewer, LiveTopic.parse(given))
             case "auth":
                 pass  # a client with a token cannot know that a cookie, a header or its address has identified it already
             case _:
                 raise Problem(422, "unknown-message", "the type must be subscribe, unsubscribe or ping")
 
-    def _subscribe(self, viewer: Viewer, topic: LiveTopic, seen: str | None) -> None:
-        """One that is refused does not prevent the others."""
-        try:
+    def _subscribe(self, viewer: Viewer, given: Any, versions: dict[str, Any]) -> None:
+        with _answered(viewer, given):
             if viewer.principal.via != "local":
                 self._services.limiter.check(f"topics {viewer.principal.account}", TOPICS_PER_SECOND, MOST_ACCOUNT_TOPICS)
-            self._services.live.subscribe(viewer, topic, seen)
-        except Problem as problem:
-            viewer.outbox.put(str(topic), json.dumps({"type": "error", "topic": str(topic), "problem": problem.document()}))
+            topic = LiveTopic.parse(given)
+            seen = versions.get(str(topic))
+            self._services.live.subscribe(viewer, topic, seen if isinstance(seen, str) else None)
 
     async def _write(self, viewer: Viewer) -> None:
         while (text := await viewer.outbox.take()) is not None:
@@ -191,11 +191,21 @@ class LiveSocket:
             await self._socket.close(code, reason)
 
 
-def _topics(message: dict[str, Any]) -> list[LiveTopic]:
+def _topics(message: dict[str, Any]) -> list[Any]:
     given = message.get("topics")
     if not isinstance(given, list) or len(given) > 1000:
         raise Problem(422, "unknown-message", "topics must be a list of at most 1000")
-    return [LiveTopic.parse(text) for text in given]
+    return given
+
+
+@contextmanager
+def _answered(viewer: Viewer, given: Any) -> Iterator[None]:
+    """A topic that is refused does not prevent the others. The answer has it as given, so that the client recognizes it."""
+    try:
+        yield
+    except Problem as problem:
+        topic = str(given)[:LONGEST_ECHO]
+        viewer.outbox.put(f"refused {topic}", json.dumps({"type": "error", "topic": topic, "problem": problem.document()}))
 
 
 def live_endpoint(services: Callable[[], WebServices]) -> Callable[[WebSocket], Any]:
