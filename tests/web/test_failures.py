@@ -107,6 +107,30 @@ async def test_the_dead_letters_of_a_group_are_replayed_and_no_other(failing):
     assert [job["input"]["why"] for job in left] == ["no paper"]
 
 
+async def test_a_job_that_was_acted_on_is_in_no_group_any_more(failing):
+    async def counts():
+        return {group["message"]: group["jobs"] for group in (await failing.get("/failures")).json()["groups"]}
+
+    dead = (await failing.get("/jobs", params={"state": "dead_letter"})).json()["jobs"]
+    orders = [job["id"] for job in dead if "order" in job["input"]["why"]]
+    [paper] = [job["id"] for job in dead if "paper" in job["input"]["why"]]
+    assert await counts() == {"order * is wrong": 3, "no paper": 1, "card declined": 1}
+    await failing.delete(f"/jobs/{orders[0]}")
+    assert (await counts())["order * is wrong"] == 2
+    await failing.post(f"/jobs/{orders[1]}/cancel")
+    assert (await counts())["order * is wrong"] == 1
+    await failing.delete(f"/chains/{paper}")
+    assert "no paper" not in await counts()
+
+
+async def test_chosen_jobs_are_counted_once(failing):
+    [job, *_] = (await failing.get("/jobs", params={"state": "dead_letter"})).json()["jobs"]
+    body = {"action": "delete", "filter": {"ids": [job["id"]] * 2}}
+    assert (await failing.post("/jobs/bulk", json=body)).json()["matched"] == 1
+    done = (await failing.post("/jobs/bulk", json={**body, "dry_run": False})).json()
+    assert (done["matched"], done["changed"]) == (1, 1)
+
+
 async def test_chosen_jobs_are_changed_and_no_other(failing):
     dead = (await failing.get("/jobs", params={"state": "dead_letter"})).json()["jobs"]
     chosen = [job["id"] for job in dead[:2]]

@@ -27,6 +27,25 @@ async def test_queues_can_be_paused_and_resumed(jobs, serving):
     assert (await web.post("/queues/exports/resume")).json()["changed"] is False
 
 
+async def test_of_several_pauses_at_once_one_changes_the_queue(jobs, serving):
+    web = await serving.admin()
+    answers = await asyncio.gather(*(web.post("/queues/exports/pause", json={"reason": "repairs"}) for _ in range(10)))
+    assert sorted(answer.json()["changed"] for answer in answers) == [False] * 9 + [True]
+    entries = (await web.get("/audit", params={"limit": 50})).json()["entries"]
+    assert sum(entry["before"] == {"paused": False} for entry in entries) == 1
+
+
+async def test_a_limit_without_a_bound_has_no_rules(jobs, serving):
+    web = await serving.admin()
+    nothing = {"concurrency": None, "rate": None, "fair_by": None}
+    await web.put("/limits/kind:export_users", json={"concurrency": {"most": 1, "per": "format"}})
+    assert (await web.put("/limits/kind:export_users", json=nothing)).json()["rules"] == {}
+    [limit] = (await web.get("/limits")).json()["limits"]
+    assert limit["rules"] == {}
+    again = await web.put("/limits/kind:export_users", json={"rate": {"most": 1, "every": 1, "per": "format"}})
+    assert again.json()["rules"] == {"rate_per_key": [1, 1.0], "key": "format"}
+
+
 async def test_limits_are_set_and_reset(jobs, serving):
     web = await serving.admin()
     body = {"concurrency": [{"most": 5}, {"most": 1, "per": "format"}], "rate": {"most": 10, "every": "1m"}}

@@ -190,11 +190,12 @@ class Client:
     # Queues
 
     @checks_options("client.pause()")
-    async def pause(self, queue: str, *, reason: str | None = None, by: str | None = None) -> None:
-        """Starts no more jobs of this queue until it is resumed. Running jobs continue."""
+    async def pause(self, queue: str, *, reason: str | None = None, by: str | None = None) -> bool:
+        """Starts no more jobs of this queue until it is resumed. Running jobs continue. False: it was paused already."""
         reason, by = cancel_delete.cleaned(reason), cancel_delete.cleaned(by)
-        await self._runtime.session().fetch(queues.pause(_named(queue), reason, by))
+        [changed] = await self._runtime.session().fetch(queues.pause(_named(queue), reason, by))
         self._runtime.events.emit(QueuePaused(queue=queue, reason=reason, by=by))
+        return changed
 
     async def resume(self, queue: str) -> bool:
         """Starts jobs of this queue again. False: it was not paused."""

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from tenure.client.session import Session
 
 
+BOUNDS = frozenset({"concurrency", "concurrency_per_key", "rate", "rate_per_key", "fair"})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitStatus:
     """A limit, `kind:send_email` or `queue:mail`, at the time of the query."""
@@ -41,16 +44,15 @@ class LimitStatus:
 
     @staticmethod
     def from_row(row: LimitRow) -> LimitStatus:
-        return LimitStatus(**row._asdict())
+        return LimitStatus(**{**row._asdict(), "rules": _in_effect(row.rules)})
 
 
 async def set_limit(session: Session, name: str, words: Rules, by: str | None) -> Rules:
     _check(name)
-    now = next((LimitStatus.from_row(row).rules for row in await session.fetch_all(limits.find()) if row.name == name), {})
+    now = next((row.rules for row in await session.fetch_all(limits.find()) if row.name == name), {})
     [rules] = await session.fetch(limits.override(name, words | _of_another_key(name, words, now), by))
     session.notify(Wakeup.limits_changed())
-    held: Rules = json.loads(rules)
-    return held
+    return _in_effect(json.loads(rules))
 
 
 async def reset_limit(session: Session, name: str, *, declared: bool) -> Rules | None:
@@ -59,8 +61,7 @@ async def reset_limit(session: Session, name: str, *, declared: bool) -> Rules |
     if not rows:
         return None
     session.notify(Wakeup.limits_changed())
-    held: Rules = json.loads(rows[0])
-    return held
+    return _in_effect(json.loads(rows[0]))
 
 
 def said_of(
@@ -83,6 +84,11 @@ def said_of(
         what=f"limit {name!r}",
     )
     return words | rules
+
+
+def _in_effect(rules: Rules) -> Rules:
+    """A key without a bound limits nothing, as in the view limit_rules. It is kept in case a bound is set again."""
+    return rules if BOUNDS.intersection(rules) else {}
 
 
 def _of_another_key(name: str, words: Rules, now: Rules) -> Rules:

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from tenure.store.json_columns import Json
-from tenure.store.query import INTEGER, TEXT, Query
+from tenure.store.query import BOOLEAN, INTEGER, TEXT, Query
 from tenure.store.wakeup import Wakeup
 
 
@@ -46,8 +46,9 @@ class Wants:
     capabilities: Sequence[str] = ()
 
 
-def pause(queue: str, reason: str | None, by: str | None) -> Query[None]:
-    return Query("queues/pause_queue", None, {"queue": queue, "reason": reason, "by": by})
+def pause(queue: str, reason: str | None, by: str | None) -> Query[bool]:
+    """Returns whether it was not paused before."""
+    return Query("queues/pause_queue", BOOLEAN, {"queue": queue, "reason": reason, "by": by})
 
 
 def resume(queue: str) -> Query[str]:

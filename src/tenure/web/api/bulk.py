@@ -100,7 +100,10 @@ async def _bulk_named(call: ApiCall, body: BulkBody) -> BulkReply:
         reason=body.reason,
         by=call.principal.name,
     )
-    ids, more = (body.filter.ids or [], False) if body.filter.failure is None else await _group_ids(call, body.filter.failure)
+    if body.filter.failure is None:
+        ids, more = list(dict.fromkeys(body.filter.ids or [])), False
+    else:
+        ids, more = await _group_ids(call, body.filter.failure)
     fitting = await _fitting(call, ids, what)
     changed, began = 0, time.monotonic()
     for start in () if body.dry_run else range(0, len(fitting), BATCH):

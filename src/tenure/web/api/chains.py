@@ -138,6 +138,7 @@ async def delete_chain(call: ApiCall, query: DeleteQuery) -> ChainDeleted:
     """Delete a chain with all its links. A running handler is aborted."""
     chain = await call.services.chains.get(call.path["id"])
     deleted = await call.services.chains.delete(chain.id, cascade=query.cascade)
+    call.services.stats.forget_failures()
     call.note(before={"state": chain.state, "kind": chain.kind, "links": len(chain.links)}, after={"deleted": deleted})
     return {"id": str(chain.id), "deleted": deleted}
 

@@ -17,6 +17,7 @@ from tenure.model.names import is_builtin
 from tenure.model.states import State
 from tenure.web.api.jobs import visible
 from tenure.web.api_routes import ApiCall, RequestModel
+from tenure.web.job_views import FAILED
 from tenure.web.kind_directory import check_args
 from tenure.web.problems import Problem
 from tenure.web.security.principal import Scope
@@ -63,6 +64,7 @@ async def cancel_job(call: ApiCall, body: CancelBody) -> Canceled:
     """Cancel a job in any live state. A running handler is aborted."""
     job = await visible(call)
     done = await call.services.client.cancel(job.id, reason=body.reason, by=call.principal.name)
+    _forget_failure(call, job)
     call.note(before={"state": job.state}, after={"canceled": done > 0})
     return {"id": str(job.id), "canceled": done > 0}
 
@@ -72,6 +74,7 @@ async def retry_job(call: ApiCall) -> WillRun:
     job = await visible(call)
     _check_rerun(call, job)
     new_id = await call.services.client.retry(job.id, by=call.principal.name)
+    _forget_failure(call, job)
     call.note(before={"state": job.state}, after={"id": str(new_id)})
     return {"id": str(new_id)}
 
@@ -93,7 +96,14 @@ async def replay_job(call: ApiCall, body: ReplayBody) -> WillRun:
     await call.services.client.replay(
         job.id, input=body.input if changed else UNCHANGED, priority=body.priority, by=call.principal.name
     )
+    _forget_failure(call, job)
     return {"id": str(job.id)}
+
+
+def _forget_failure(call: ApiCall, job: JobStatus) -> None:
+    """Groups of failures are counted once for all viewers: they must not show a job that was acted on."""
+    if job.state in FAILED:
+        call.services.stats.forget_failures()
 
 
 def _check_rerun(call: ApiCall, job: JobStatus) -> None:
@@ -107,6 +117,7 @@ async def delete_job(call: ApiCall) -> Deleted:
     """Delete a job that is not running, and everything stored about it."""
     job = await visible(call)
     done = await call.services.client.delete(job.id)
+    _forget_failure(call, job)
     call.note(before={"state": job.state, "kind": job.kind, "queue": job.queue}, after={"deleted": done > 0})
     return {"id": str(job.id), "deleted": done > 0}
 

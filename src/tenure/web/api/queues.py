@@ -5,7 +5,6 @@ from __future__ import annotations
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from tenure.store import queues as store
 from tenure.web.api_routes import ApiCall, RequestModel
 from tenure.web.fleet_stats import QueueCounts
 from tenure.web.problems import Problem
@@ -40,11 +39,10 @@ async def list_queues(call: ApiCall) -> QueueList:
 async def pause_queue(call: ApiCall, body: PauseBody) -> PauseReply:
     """Start no more jobs of a queue until it is resumed. Running jobs continue."""
     queue = _named(call)
-    was = await _is_paused(call, queue)
-    await call.services.client.pause(queue, reason=body.reason, by=call.principal.name)
+    changed = await call.services.client.pause(queue, reason=body.reason, by=call.principal.name)
     call.services.stats.counts.forget()
-    call.note(before={"paused": was}, after={"paused": True})
-    return {"queue": queue, "paused": True, "changed": not was}
+    call.note(before={"paused": not changed}, after={"paused": True})
+    return {"queue": queue, "paused": True, "changed": changed}
 
 
 async def resume_queue(call: ApiCall) -> PauseReply:
@@ -61,8 +59,3 @@ def _named(call: ApiCall) -> str:
     if call.principal.kinds is not None or not call.principal.sees(kind="", queue=queue):
         raise Problem(403, "limited", f"this token does not include queue {queue!r} with all its kinds: use another one")
     return queue
-
-
-async def _is_paused(call: ApiCall, queue: str) -> bool:
-    rows = await call.services.read_wide(store.find_all())
-    return any(row.name == queue and row.paused_at is not None for row in rows)
