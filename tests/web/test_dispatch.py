@@ -90,6 +90,21 @@ async def test_an_idempotency_key_makes_repeated_requests_harmless(jobs, serving
     assert (refused.status_code, refused.json()["type"]) == (422, "urn:tenure:problem:idempotency-key-reused")
 
 
+async def test_an_idempotency_key_compares_the_arguments_and_counts_for_its_kind(jobs, serving):
+    web = await serving.admin()
+
+    async def sent(kind, args, **options):
+        return await web.post(f"/jobs/{kind}/dispatch", json={"args": args, **options}, headers={"Idempotency-Key": "r-1"})
+
+    first = await sent("export_users", {"format": "csv"})
+    for options in ({"queue": "other"}, {"priority": 1}, {"delay": 60}):
+        again = await sent("export_users", {"format": "csv"}, **options)
+        job = again.json()["job"]
+        assert (again.status_code, job["id"]) == (200, first.json()["id"])
+        assert (job["queue"], job["priority"], job["state"]) == ("exports", 50, "pending")
+    assert (await sent("burn", {"why": "x"})).status_code == 202
+
+
 async def test_an_idempotency_key_belongs_to_its_sender_and_never_replaces_the_key_of_a_kind(jobs, serving, states):
     server = await serving.serve()
     ann, bob, other_ann = [await server.client(await serving.token(name=name)) for name in ("ann", "bob", "ann")]

@@ -63,7 +63,9 @@ async def dispatch_job(call: ApiCall, body: DispatchBody) -> Dispatched | Reply:
     """Enqueue a job by the name of its kind: `{"args": {"format": "csv"}}`.
 
     When this returns, the job survives any crash. 200 instead of 202: a job with the same key exists, and no new one was made.
-    The header `Idempotency-Key` makes a repeated request harmless for a day, for jobs without a key of their own.
+    The header `Idempotency-Key` makes a repeated request harmless for a day, for jobs without a key of their own. It counts for
+    this kind and this token or user. Other arguments with the same key are refused with 422; other options, such as queue,
+    priority or delay, are not compared, and the first job is returned as it is.
     """
     kind = call.path["kind"]
     _check_kind(call, kind)
