@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from datetime import datetime
 from uuid import uuid4
 
 import pytest
@@ -137,6 +139,37 @@ async def test_a_failed_job_has_the_fields_that_the_seeds_page_shows(jobs, servi
     assert (job["error_type"], job["attempts"], job["job_type"]) == ("ValueError", 1, "burn")
     assert "Traceback" in job["error"]
     assert job["failed_at"] is not None
+
+
+async def views_of(web, job_id):
+    """As it is shown alone, and in a list."""
+    listed = (await web.get("/jobs")).json()["jobs"]
+    return [(await web.get(f"/jobs/{job_id}")).json(), *(job for job in listed if job["id"] == job_id)]
+
+
+async def test_a_running_job_has_the_heartbeat_of_its_worker(app, serving, sql):
+    release = asyncio.Event()
+
+    @app.job
+    async def wait() -> None:
+        await release.wait()
+
+    web = await serving.admin()
+    job_id = await send(web, "wait", {})
+
+    async with app.running():
+        await until(lambda: state(web, job_id), is_="running")
+
+        async def is_shown():
+            [(beat,)] = sql("select heartbeat_at from tenure.workers")
+            return [datetime.fromisoformat(job["last_heartbeat"]) for job in await views_of(web, job_id)] == [beat] * 2
+
+        await until(is_shown)  # the worker may renew its lease in between
+        release.set()
+        await until(lambda: state(web, job_id), is_="completed")
+    waiting = await send(web, "wait", {}, delay="1h")
+    for job in [*await views_of(web, waiting), *await views_of(web, job_id)]:
+        assert job["last_heartbeat"] is None
 
 
 async def test_a_report_as_json_html_and_text(jobs, serving):

@@ -59,6 +59,8 @@ class JobStatus:
     """The next link of the chain, which it created by returning `Continue`."""
     expires_at: datetime | None = None
     """When it is canceled if it was not started. None: it does not expire, was started, or is over."""
+    heartbeat_at: datetime | None = None
+    """When the worker that runs it last renewed its lease. None: no worker runs it."""
 
     @property
     def failure(self) -> Failure | None:
@@ -86,6 +88,8 @@ class JobStatus:
     def from_row(row: JobRow) -> JobStatus:
         values = row._asdict()
         values["state"] = State(values["state"])
+        if values["state"] != State.RUNNING:
+            values["heartbeat_at"] = None
         for name in ("input", "output", "auth", "meta", "system"):
             values[name] = None if values[name] is None else read_json(values[name])
         if not isinstance(values["system"], dict):  # only SQL can have written it

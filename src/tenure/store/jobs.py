@@ -55,6 +55,8 @@ class JobRow(NamedTuple):
     """The next link of the chain, which this one created when it completed."""
     expires_at: datetime | None
     """When it is canceled if it was not started. None: never, or it was started."""
+    heartbeat_at: datetime | None
+    """Of the worker that holds it."""
 
 
 # Enqueuing

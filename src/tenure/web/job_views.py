@@ -82,6 +82,9 @@ class JobView(TrackerView):
     worker_capability: str | None
     idempotency_key: str | None
     claimed_at: str | None
+    last_heartbeat: str | None
+    """When the worker that runs the job last renewed its lease, at the time of the query: live updates are not sent for it. Null:
+    no worker runs it."""
 
 
 LARGEST_SHOWN = 16 * 1024
@@ -153,6 +156,7 @@ def job_view(job: JobStatus, *, omitted: bool = False) -> JobView:
         "worker_capability": job.capability,
         "idempotency_key": job.key,
         "claimed_at": tracked["started_at"],
+        "last_heartbeat": _time(job.heartbeat_at),
     }
 
 

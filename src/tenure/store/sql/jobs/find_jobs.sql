@@ -2,7 +2,7 @@
 select a.id, a.kind, a.queue, a.state, a.priority, a.capability, a.attempt, a.max_attempts, a.crashes, a.fence, a.worker_id,
        a.enqueued_at, a.run_at, a.started_at, a.finished_at, a.error, a.input::text, a.output::text,
        a.timeout, a.key, a.parent_id, a.enqueued_by, a.auth::text, a.meta::text, a.system::text, a.limit_group,
-       a.progress_percent, a.progress_message, a.failed_at, a.chain_id, a.next_id, a.expires_at
+       a.progress_percent, a.progress_message, a.failed_at, a.chain_id, a.next_id, a.expires_at, a.heartbeat_at
   from unnest(:ids::uuid[]) as i(id)
  cross join lateral (select a.* from tenure.all_jobs a where a.id = i.id limit 1) a
  order by a.id desc

@@ -4,7 +4,7 @@
 select a.id, a.kind, a.queue, a.state, a.priority, a.capability, a.attempt, a.max_attempts, a.crashes, a.fence, a.worker_id,
        a.enqueued_at, a.run_at, a.started_at, a.finished_at, a.error, shown.input, shown.output,
        a.timeout, a.key, a.parent_id, a.enqueued_by, shown.auth, shown.meta, a.system::text, a.limit_group,
-       a.progress_percent, a.progress_message, a.failed_at, a.chain_id, a.next_id, a.expires_at, shown.omitted
+       a.progress_percent, a.progress_message, a.failed_at, a.chain_id, a.next_id, a.expires_at, a.heartbeat_at, shown.omitted
   from unnest(:ids::uuid[]) as i(id)
  cross join lateral (select a.* from tenure.all_jobs a where a.id = i.id limit 1) a
  cross join lateral (

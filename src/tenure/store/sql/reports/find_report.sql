@@ -7,7 +7,7 @@
 select a.id, a.kind, a.queue, a.state, a.priority, a.capability, a.attempt, a.max_attempts, a.crashes, a.fence, a.worker_id,
        a.enqueued_at, a.run_at, a.started_at, a.finished_at, a.error, a.input::text, a.output::text,
        a.timeout, a.key, a.parent_id, a.enqueued_by, a.auth::text, a.meta::text, a.system::text, a.limit_group,
-       a.progress_percent, a.progress_message, a.failed_at, a.chain_id, a.next_id, a.expires_at,
+       a.progress_percent, a.progress_message, a.failed_at, a.chain_id, a.next_id, a.expires_at, a.heartbeat_at,
        clock_timestamp() as at,
        (select coalesce(w.name, w.host || ':' || w.pid) from tenure.workers w where w.id = a.worker_id) as worker,
        (select json_build_object('percent', p.percent, 'message', p.message, 'updated_at', p.updated_at)::text from tenure.progress p where p.job_id = :id::uuid) as progress,
