@@ -1,8 +1,9 @@
 """Schemathesis against a real server: `python -m tests.web.fuzz_api --requests 3000`. Part of `make proof`.
 
 Schemathesis compares every answer with the OpenAPI document. That no answer is a 5xx, and that nothing is answered without a
-token, is also checked here, for every request that arrives. Schemathesis has an environment of its own, because it needs many
-packages that nothing else uses.
+token, is also checked here, for every request that arrives. Half of them go to a server without the handlers, which knows kinds
+only from what workers have published. Schemathesis has an environment of its own, because it needs many packages that nothing
+else uses.
 """
 
 from __future__ import annotations
@@ -36,6 +37,9 @@ ENVIRONMENT = PROJECT / ".fuzz-venv"
 HOOKS = "tests.web.fuzz_hooks"
 VERSION = "schemathesis>=4.32,<5"
 OPEN = {f"/_api{route.path}" for route in ROUTES if route.scope is None} | {"/static/tenure.js"}
+STREAM = "/_api/jobs/{id}/events"
+"""Not attacked: the answer for a live job ends with the job, and Schemathesis reads every answer to its end. Its tests are in
+`test_live.py`."""
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,ignored_auth"
 
 
@@ -107,23 +111,38 @@ CALLS: tuple[tuple[str, dict[str, Any], dict[str, Any]], ...] = (
 )
 
 
+SCHEDULE = {"name": "nightly", "kind": "burn", "cron": "0 3 * * *", "input": {"why": "x"}}
+LIMITS = ("kind:export_users", "queue:exports")
+
+
 async def fill(web: httpx2.AsyncClient) -> dict[str, list[str]]:
-    """Jobs in many states, chains, workflows, a schedule and a limit. Returns what there is by the name of its path parameter."""
+    """Jobs in many states, chains, workflows, a schedule and limits. Returns what there is by the name of its path parameter."""
     ids: list[str] = []
     for _ in range(20):
         for kind, args, options in CALLS:
-            ids.append((await web.post(f"/jobs/{kind}/dispatch", json={"args": args, **options})).json()["id"])
-    await web.post("/schedules", json={"name": "nightly", "kind": "burn", "cron": "0 3 * * *", "input": {"why": "x"}})
-    await web.put("/limits/exports", json={"concurrency": 5})
-    workers = (await web.get("/workers")).json()["workers"]
-    groups = (await web.get("/failures")).json()["groups"]
+            sent = await ask(web, "POST", f"/jobs/{kind}/dispatch", 202, json={"args": args, **options})
+            ids.append(sent["id"])
+    await ask(web, "POST", "/schedules", 201, 409, json=SCHEDULE)  # 409: it is still there from the turn before
+    for limit in LIMITS:
+        await ask(web, "PUT", f"/limits/{limit}", 200, json={"concurrency": 5, "rate": None, "fair_by": None})
+    workers = (await ask(web, "GET", "/workers", 200))["workers"]
+    groups = (await ask(web, "GET", "/failures", 200))["groups"]
     return {
         "id": [*ids, *(worker["id"] for worker in workers)],
         "kind": ["export_users", "burn", "charge", "reserve", "order"],
         "queue": ["exports", "idle", "default"],
-        "name": ["nightly", "exports"],
+        "name": [SCHEDULE["name"], *LIMITS],
         "group": [group["id"] for group in groups],
     }
+
+
+async def ask(web: httpx2.AsyncClient, method: str, path: str, *expected: int, **options: Any) -> dict[str, Any]:
+    """The answer, which must have one of the expected statuses: without what it makes, less would be attacked."""
+    answer = await web.request(method, path, **options)
+    if answer.status_code not in expected:
+        raise SystemExit(f"{method} {path} answered {answer.status_code}, not {expected}: {answer.text}")
+    found: dict[str, Any] = answer.json()
+    return found
 
 
 def schemathesis() -> Path:
@@ -139,7 +158,7 @@ async def attack(url: str, token: str, seed: int, examples: int, known: dict[str
     """Returns its exit code and what it printed."""
     words = [
         schemathesis(), "run", f"{url}/_api/openapi.json", "--header", f"Authorization: Bearer {token}", "--checks", CHECKS,
-        "--exclude-path", "/_api/jobs/{id}/events", "--phases", "examples,coverage,fuzzing", "--max-examples", str(examples),
+        "--exclude-path", STREAM, "--phases", "examples,coverage,fuzzing", "--max-examples", str(examples),
         "--seed", str(seed), "--generation-database", "none", "--suppress-health-check", "all", "--request-timeout", "60",
         "--continue-on-failure", "--warnings", "off", "--no-color", "--output-sanitize", "true",
     ]  # fmt: skip
@@ -167,31 +186,48 @@ async def run(dsn: str, requests: int, examples: int, seed: int) -> int:
     logging.getLogger("tenure").addFilter(only_failed_requests)
     rate_limits.FAILURES_PER_MINUTE = 10**9  # wrong tokens are part of the attack; their limit has tests of its own
     token = (await create_token(app, "fuzz", "admin", rate=0)).token
-    watched = Watched(WebApp(app, WebOptions()), token)
+    without_code = Tenure(dsn)
+    targets = {
+        "with the handlers": Watched(WebApp(app, WebOptions()), token),
+        "without them": Watched(WebApp(without_code, WebOptions()), token),
+    }
     serving = Serving(app)
-    failed = 0
     try:
-        server = await serving.serve(watched)
-        web = await server.client(token)
         async with app.running():
-            while watched.requests < requests and not failed and not watched.violations:
-                failed, printed = await attack(server.url, token, seed, examples, await fill(web))
-                print(f"seed {seed}: {watched.requests} requests, {dict(sorted(watched.statuses.items()))}", flush=True)
-                seed += 1
-                if failed:
-                    print(printed)
+            failed = await take_turns(serving, targets, token, requests=requests, examples=examples, seed=seed)
     finally:
         await serving.close()
+        await without_code.close()
         await app.close()
-    for violation in watched.violations[:20]:
+    violations = [violation for watched in targets.values() for violation in watched.violations]
+    for violation in violations[:20]:
         print("VIOLATION", violation)
-    return 1 if failed or watched.violations else 0
+    return 1 if failed or violations else 0
+
+
+async def take_turns(
+    serving: Serving, targets: dict[str, Watched], token: str, *, requests: int, examples: int, seed: int
+) -> bool:
+    """Attacks each target until it has had its share of the requests. Returns whether Schemathesis has found something."""
+    servers = {name: await serving.serve(watched) for name, watched in targets.items()}
+    while wanting := [name for name, watched in targets.items() if watched.requests * len(targets) < requests]:
+        for name in wanting:
+            watched, server = targets[name], servers[name]
+            known = await fill(await server.client(token))
+            failed, printed = await attack(server.url, token, seed, examples, known)
+            print(f"seed {seed}, {name}: {watched.requests} requests, {dict(sorted(watched.statuses.items()))}", flush=True)
+            seed += 1
+            if failed:
+                print(printed)
+            if failed or watched.violations:
+                return failed != 0
+    return False
 
 
 def main() -> int:
     parser = argparse.ArgumentParser("python -m tests.web.fuzz_api")
     parser.add_argument("--requests", type=int, default=3000, help="stop after this many (3000)")
-    parser.add_argument("--examples", type=int, default=20, help="for each operation in a turn (20)")
+    parser.add_argument("--examples", type=int, default=10, help="for each operation in a turn (10)")
     parser.add_argument("--seed", type=int, default=1, help="of the first turn (1)")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="tenure-fuzz-", ignore_cleanup_errors=True) as name:
