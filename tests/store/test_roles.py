@@ -219,7 +219,7 @@ def web_statements() -> list[Query]:
         live.find_versions([uuid4()]),
         live.find_shown([uuid4()], 1000),
         live.watch([uuid4()], 10.0),
-        stats.survey_fleet(10),
+        stats.survey_fleet(10, 10),
         stats.count_buckets(),
         stats.count_series(3600.0, 60.0, None, None),
         stats.count_series_by_queue(3600.0, 60.0),

@@ -184,14 +184,97 @@ async def test_stats_and_their_series(jobs, serving):
         assert (await web.get("/stats/series", params=params)).status_code == 422
 
 
-async def test_counting_stops_at_a_bound(jobs, serving, sql, monkeypatch):
-    monkeypatch.setattr("tenure.web.fleet_stats.MOST_COUNTED", 3)
-    monkeypatch.setattr("tenure.web.fleet_stats.FEWEST_COUNTED", 3)
+SORTS = {
+    "pending": ("pending", None),
+    "scheduled": ("scheduled", 0),
+    "retry": ("retry", 0),
+    "sleeping": ("waiting", 0),
+    "waiting": ("waiting", -2),
+    "blocked": ("blocked", -2),
+    "dead_letter": ("dead_letter", -1),
+}
+"""How jobs wait, with their state and position. A workflow waits for a time or for an event."""
+
+
+def insert(sql, queue, **jobs):
+    for sort, number in jobs.items():
+        state, position = SORTS[sort]
+        sql(
+            "insert into tenure.jobs (id, kind, queue, state, position, run_at)"
+            " select gen_random_uuid(), 'burn', %s, %s, coalesce(%s::bigint, nextval('tenure.job_position')),"
+            " case when %s::bigint = 0 then now() + n * interval '1 minute' end from generate_series(1, %s::integer) n",
+            *(queue, state, position, position, number),
+        )
+
+
+async def queues_of(web):
+    return {queue["name"]: queue for queue in (await web.get("/queues")).json()["queues"]}
+
+
+COUNTED = ("pending", "scheduled", "retry", "waiting", "blocked", "dead_letter")
+
+
+async def test_every_state_is_counted_in_each_of_many_queues(jobs, serving, sql):
+    for n in range(30):
+        insert(sql, f"q{n:02}", pending=1, scheduled=40, retry=3, sleeping=2, waiting=15, blocked=10, dead_letter=25)
+    insert(sql, "large", scheduled=1500, waiting=201)
     web = await serving.admin()
-    sql("select tenure.enqueue((select json_agg(json_build_object('kind', 'burn'))::text from generate_series(1, 10)))")
-    [queue] = (await web.get("/queues")).json()["queues"]
-    assert (queue["pending"], queue["capped"]) == (3, ["pending"])
-    assert queue["oldest_pending_seconds"] >= 0
+    queues = await queues_of(web)
+    assert len(queues) == 31
+    small = {(*(queue[state] for state in COUNTED), *queue["capped"]) for name, queue in queues.items() if name != "large"}
+    assert small == {(1, 40, 3, 17, 10, 25)}
+    assert (queues["large"]["scheduled"], queues["large"]["capped"]) == (1500, [])
+    stats = (await web.get("/stats")).json()
+    assert [stats["totals"][state] for state in COUNTED] == [30, 2700, 90, 711, 300, 750]
+    assert stats["capped"] == []
+
+
+async def test_a_dead_letter_is_counted_beside_those_of_another_queue(jobs, serving, sql):
+    insert(sql, "mail", dead_letter=600)
+    insert(sql, "zebra", dead_letter=1)
+    lines = (await (await serving.admin()).get("/metrics")).text.splitlines()
+    assert 'tenure_jobs{queue="mail",state="dead_letter"} 600' in lines
+    assert 'tenure_jobs{queue="zebra",state="dead_letter"} 1' in lines
+    assert not [line for line in lines if line.startswith("tenure_jobs_capped{")]
+
+
+@pytest.fixture
+def few_counted(monkeypatch):
+    """Twelve of a sort, and of queues at least three each."""
+    monkeypatch.setattr("tenure.web.fleet_stats.MOST_COUNTED", 12)
+    monkeypatch.setattr("tenure.web.fleet_stats.FEWEST_COUNTED", 3)
+
+
+@pytest.mark.usefixtures("jobs", "few_counted")
+@pytest.mark.parametrize(("sort", "capped"), [("pending", ["pending"]), ("blocked", ["blocked", "waiting"])])
+async def test_counting_a_queue_stops_at_its_bound(serving, sql, sort, capped):
+    insert(sql, "full", **{sort: 30})
+    insert(sql, "other", **{sort: 2})
+    queues = await queues_of(await serving.admin())
+    assert (queues["full"][sort], queues["full"]["capped"]) == (3, capped)
+    assert (queues["other"][sort], queues["other"]["capped"]) == (2, [])
+    assert all(queue["oldest_pending_seconds"] >= 0 for queue in queues.values() if queue["pending"])
+
+
+@pytest.mark.usefixtures("jobs", "few_counted")
+@pytest.mark.parametrize(
+    ("sort", "capped"),
+    [
+        ("scheduled", ["scheduled", "retry", "waiting"]),
+        ("sleeping", ["scheduled", "retry", "waiting"]),
+        ("dead_letter", ["dead_letter"]),
+    ],
+)
+async def test_where_counting_all_queues_stops_no_queue_is_reported_as_exact(serving, sql, sort, capped):
+    """Also not one whose jobs were not reached, nor one that has none."""
+    insert(sql, "a", pending=1, **{sort: 12})
+    insert(sql, "z", pending=1)
+    web = await serving.admin()
+    queues = await queues_of(web)
+    assert {name: queue["capped"] for name, queue in queues.items()} == {"a": capped, "z": capped}
+    assert (await web.get("/stats")).json()["capped"] == sorted(capped)
+    metrics = (await web.get("/metrics")).text
+    assert f'tenure_jobs_capped{{queue="z",state="{capped[0]}"}} 1' in metrics.splitlines()
 
 
 SAMPLE = re.compile(r'^([a-z_]+)(\{(?:[a-z]+="(?:[^"\\]|\\.)*",?)*\})? (\S+)$')

@@ -15,7 +15,7 @@ BOUNDED = {"jobs_queued", "jobs_limited", "jobs_due", "jobs_dead", "jobs_waiting
 """Indexes of live jobs that the statements may read, each up to a limit or for one id."""
 
 QUERIES = {
-    "survey_fleet": stats.survey_fleet(10_000),
+    "survey_fleet": stats.survey_fleet(10_000, 10_000),
     "find_failures": failures.find_all(datetime(2026, 1, 1, tzinfo=UTC), 5_000),
     "find_versions": live.find_versions([uuid4() for _ in range(10)]),
     "find_shown": live.find_shown([uuid4() for _ in range(10)], 1000),

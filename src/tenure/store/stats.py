@@ -24,7 +24,7 @@ class WaitingRow(NamedTuple):
     state: str
     jobs: int
     capped: bool
-    """There may be more: counting stopped there."""
+    """There may be more: counting this queue stopped there."""
     oldest_at: datetime | None
     """Since when the first pending job waits."""
 
@@ -41,6 +41,8 @@ class SurveyRow(NamedTuple):
 
     at: datetime
     waiting: Json[list[WaitingRow]]
+    capped: Json[list[str]]
+    """States of which any queue may have more: counting all queues together stopped."""
     held: Json[list[RunningCountRow]]
     """Running jobs by queue."""
     queues: Json[list[QueueRow]]
@@ -112,8 +114,9 @@ def list_fleet_minutes(seconds: float, step: float) -> Query[FleetMinuteRow]:
     return Query("stats/list_fleet_minutes", FleetMinuteRow, {"seconds": seconds, "step": step})
 
 
-def survey_fleet(most: int) -> Query[SurveyRow]:
-    return Query("stats/survey_fleet", SurveyRow, {"most": most})
+def survey_fleet(most: int, most_in_all: int) -> Query[SurveyRow]:
+    """`most`: of a queue, for states whose jobs have an index by queue. `most_in_all`: of all queues, for the others."""
+    return Query("stats/survey_fleet", SurveyRow, {"most": most, "most_in_all": most_in_all})
 
 
 def count_buckets() -> Query[LatencyRow]:

@@ -31,12 +31,14 @@ from tenure.web.security.redaction import Redaction
 T = TypeVar("T")
 
 MOST_COUNTED = 10_000
-"""Jobs of one queue and state are counted up to this number."""
+"""Jobs of one sort are counted up to this number, in all queues together. Each counted job is a visit to its row.
 
-MOST_IN_ALL = 10_000
-"""With several queues, each is counted up to an equal share of this. Each counted job is a visit to its row."""
+Pending jobs, and jobs that are blocked or wait for an event, are counted queue by queue, each up to an equal share of it. For
+the others, no index begins with the queue."""
 
 FEWEST_COUNTED = 200
+"""The share of a queue is at least this."""
+
 COUNTED = ("pending", "scheduled", "retry", "blocked", "waiting", "dead_letter")
 """States whose jobs are counted by queue. Running ones are counted by the claims that hold them."""
 
@@ -54,7 +56,8 @@ RARE_AGE = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueCounts:
-    """A queue. Numbers of live jobs are counted up to a bound: `capped` names those that reached it."""
+    """A queue. Jobs are counted up to a bound: there may be more in the states of `capped` than their numbers say, also where the
+    number is 0. Numbers of other states are exact."""
 
     name: str
     paused_at: datetime | None
@@ -225,7 +228,7 @@ class FleetStats:
         return cast("T", await shared.get())
 
     async def _count(self) -> FleetCounts:
-        [row] = await self._read(stats.survey_fleet(self._most))
+        [row] = await self._read(stats.survey_fleet(self._share, MOST_COUNTED))
         survey = FleetSurvey.of(row)
         served = {name for worker in survey.workers if worker.alive for name in worker.queues}
         counted = {row.queue for row in survey.waiting} | {row.queue for row in survey.today}
@@ -245,8 +248,9 @@ class FleetStats:
         return RareCounts(limits=limits, schedules=schedules, buckets=buckets, held_by_unknown=unknown, held_workflows=held)
 
     @property
-    def _most(self) -> int:
-        return max(FEWEST_COUNTED, min(MOST_COUNTED, MOST_IN_ALL // max(1, self._queues)))
+    def _share(self) -> int:
+        """How many jobs of a queue are counted, of the sorts that are counted queue by queue."""
+        return max(FEWEST_COUNTED, MOST_COUNTED // max(1, self._queues))
 
 
 def _queue(name: str, survey: FleetSurvey) -> QueueCounts:
@@ -264,7 +268,7 @@ def _queue(name: str, survey: FleetSurvey) -> QueueCounts:
         pause_reason=None if pause is None else pause.pause_reason,
         running=0 if held is None else held.jobs,
         oldest_running_seconds=None if held is None else max(0.0, (survey.at - held.oldest_at).total_seconds()),
-        capped=[state for state, row in rows.items() if row.capped],
+        capped=[state for state in COUNTED if state in survey.capped or (state in rows and rows[state].capped)],
         oldest_pending_at=oldest,
         oldest_pending_seconds=None if oldest is None else max(0.0, (survey.at - oldest).total_seconds()),
         today=sums,

@@ -15,6 +15,8 @@ from tenure.store.stats import RunningCountRow, SurveyRow, WaitingRow
 class FleetSurvey:
     at: datetime
     waiting: list[WaitingRow]
+    capped: frozenset[str]
+    """States of which any queue may have more jobs than were counted."""
     held: dict[str, RunningCountRow]
     """Running jobs by queue."""
     pauses: dict[str, QueueRow]
@@ -27,6 +29,7 @@ class FleetSurvey:
         return FleetSurvey(
             at=row.at,
             waiting=row.waiting,
+            capped=frozenset(row.capped),
             held={one.queue: one for one in row.held},
             pauses={one.name: one for one in row.queues},
             today=row.today,

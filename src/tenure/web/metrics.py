@@ -30,8 +30,14 @@ def _queues(counts: FleetCounts) -> Iterator[str]:
     yield from metric(
         "tenure_jobs",
         "gauge",
-        "Live jobs by queue and state, counted up to 10000 in all.",
+        "Live jobs by queue and state, counted up to a bound: see tenure_jobs_capped.",
         [({"queue": queue.name, "state": state}, getattr(queue, state)) for queue in queues for state in STATES],
+    )
+    yield from metric(
+        "tenure_jobs_capped",
+        "gauge",
+        "1 where the queue may have more jobs of this state than tenure_jobs says, because counting stopped; otherwise left out.",
+        [({"queue": queue.name, "state": state}, 1) for queue in queues for state in queue.capped],
     )
     yield from metric(
         "tenure_queue_oldest_pending_seconds",

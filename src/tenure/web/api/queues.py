@@ -28,7 +28,10 @@ class PauseReply(TypedDict):
 async def list_queues(call: ApiCall) -> QueueList:
     """List every queue: its jobs by state, the age of its oldest pending job, what was done today, and whether it is paused.
 
-    Live jobs are counted up to 10,000 of each state; `capped` names the numbers that reached the bound.
+    Live jobs are counted up to a bound, and `capped` names the states of which there may be more. Scheduled jobs, retries and
+    workflows that wait for a time are counted up to 10,000 in all queues together, and so are dead letters: beyond that, they are
+    capped in every queue. Pending jobs, and jobs that are blocked or wait for an event, are counted in each queue: up to its share
+    of 10,000, at least 200.
     """
     if call.principal.kinds is not None:
         call.principal.require_whole()

@@ -66,7 +66,7 @@ class StatsReply(TypedDict):
     at: str
     totals: FleetTotals
     capped: list[str]
-    """States of which there are more than were counted, in some queue."""
+    """States of which there may be more than were counted, in some queue."""
     today: dict[str, int]
     """Since 00:00 UTC."""
     queues: list[QueueCounts]

@@ -87,7 +87,8 @@ function row(queue, n, { series, waits, history }) {
   const wait = waits?.latencies.find((one) => one.queue === queue.name && one.measure === "waited");
   const age = queue.oldest_pending_seconds;
   const mood = queue.paused_at ? "" : isLate(age ?? 0);
-  const note = queue.paused_at ? `since ${clockTime(queue.paused_at, { seconds: false })} by ${queue.paused_by ?? "someone"}${queue.pause_reason ? `: ${queue.pause_reason}` : ""}` : [serving.length ? plural(serving.length, "worker") : "no worker serves it", queue.retry ? `${count(queue.retry)} wait to retry` : null, queue.scheduled ? `${count(queue.scheduled)} scheduled` : null, queue.blocked ? `${count(queue.blocked)} blocked` : null, queue.waiting ? `${count(queue.waiting)} waiting` : null].filter(Boolean).join(", ");
+  const part = (state, words = state) => (queue[state] ? `${capped(queue[state], queue.capped.includes(state))} ${words}` : null);
+  const note = queue.paused_at ? `since ${clockTime(queue.paused_at, { seconds: false })} by ${queue.paused_by ?? "someone"}${queue.pause_reason ? `: ${queue.pause_reason}` : ""}` : [serving.length ? plural(serving.length, "worker") : "no worker serves it", part("retry", "wait to retry"), part("scheduled"), part("blocked"), part("waiting")].filter(Boolean).join(", ");
   return h("tr", { key: queue.name, "data-row": true, tabindex: n ? "-1" : "0", class: queue.paused_at ? "paused" : mood === "bad" ? "alarm" : null },
     h("td.keep.a-name.grow", h("div.two-line.roomy", h("div.row", h("a.name.cut", { title: queue.name, href: address("jobs", [], { queue: queue.name, state: "pending" }), "data-open": true }, queue.name), queue.paused_at && tone("warn", "paused", "pause")), h("div.cut.note", { title: note }, note))),
     h("td.n.a-side.strong", { "data-unit": "pending" }, capped(queue.pending, queue.capped.includes("pending"))),
