@@ -56,7 +56,7 @@ def test_the_input_from_stdin(line, shop, sql):
     [
         (["send_welcom", "{}"], "did you mean 'send_welcome'?"),
         (["send_welcome", '{"user_id": "x"}'], "user_id"),
-        (["send_welcome"], "missing a required argument: 'user_id'"),
+        (["send_welcome"], "user_id: a required argument is missing"),
         (["send_welcome", "{user_id: 1}"], "is not valid JSON"),
         (["send_welcome", "-a", "user_id"], "NAME=VALUE"),
         (["send_welcome", "[1]", "-a", "user_id=1"], "--arg adds to a JSON object"),

@@ -36,7 +36,7 @@ def problems(fn, *args, **kwargs):
     with pytest.raises(InvalidInput) as caught:
         codec(fn).encode(args, kwargs)
     assert caught.value.kind == "mail.send"
-    return caught.value.problems
+    return [str(problem) for problem in caught.value.problems]
 
 
 class Color(Enum):

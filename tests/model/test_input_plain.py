@@ -159,11 +159,11 @@ def test_thousands_of_problems_are_not_all_reported():
 @pytest.mark.parametrize(
     ("args", "kwargs", "reason"),
     [
-        ((), {}, "missing a required argument: 'a'"),
+        ((), {}, "a: a required argument is missing"),
         ((1, 2, 3, 4), {}, "too many positional"),
         ((1,), {"a": 2}, "multiple values for argument 'a'"),
-        ((1,), {"x": 2}, "unexpected keyword argument 'x'"),
-        ((1,), {"ctx": 2}, "unexpected keyword argument 'ctx'"),
+        ((1,), {"x": 2}, "x: an unexpected argument"),
+        ((1,), {"ctx": 2}, "ctx: an unexpected argument"),
     ],
 )
 def test_a_call_that_does_not_fit_is_reported_with_the_signature(args, kwargs, reason):
@@ -177,7 +177,7 @@ def test_a_call_that_does_not_fit_is_reported_with_the_signature(args, kwargs, r
 def test_a_required_keyword_is_missed():
     def job(a: int = 0, *, b: int): ...
 
-    assert "'b'" in problems(job, 1)[0]
+    assert problems(job, 1)[0].startswith("b: ")
     assert codec(job).encode((), {"b": 1}) == b'{"b":1}'
 
 
@@ -211,7 +211,7 @@ def test_stored_json_that_no_longer_fits_is_refused(text, told):
 
     with pytest.raises(InvalidInput) as caught:
         codec(job).decode(text)
-    assert caught.value.problems[0].startswith(told)
+    assert str(caught.value.problems[0]).startswith(told)
 
 
 def test_extra_fields_are_refused_where_nothing_is_taken():

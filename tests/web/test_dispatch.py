@@ -127,7 +127,37 @@ async def test_a_process_without_the_handlers_checks_by_what_workers_have_publis
         assert (await until(lambda: over(web, sent.json()["id"])))["output"] == {"csv": 10}
         refused = await web.post("/jobs/export_users/dispatch", json={"args": {"rows": "many"}})
     assert refused.status_code == 422
-    assert {one["path"] for one in refused.json()["errors"]} == {"args", "args.rows"}
+    assert {one["path"] for one in refused.json()["errors"]} == {"args.format", "args.rows"}
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        ("export_users", {}, {"args.format": "a required argument is missing"}),
+        ("export_users", {"format": "csv", "x: y": 1, "z": 2}, {"args.x: y": "", "args.z": ""}),
+        ("export_users", {"format": "csv", "rows": "many"}, {"args.rows": ""}),
+        ("deliver", {"parcel": {"parts": [1, "x"]}}, {"args.parcel.parts.1": ""}),
+        ("deliver", {"parts": [], "left": 1}, {"args.left": ""}),
+    ],
+)
+async def test_each_wrong_argument_has_its_path_with_and_without_the_handlers(jobs, strangers, serving, case):
+    kind, args, expected = case
+    from pydantic import BaseModel, ConfigDict
+
+    class Parcel(BaseModel):
+        model_config = ConfigDict(extra="forbid")
+        parts: list[int]
+
+    @jobs.job
+    async def deliver(parcel: Parcel) -> None: ...
+
+    async with jobs.running():
+        for app in (jobs, strangers):
+            answer = await (await serving.admin(app=app)).post(f"/jobs/{kind}/dispatch", json={"args": args})
+            assert answer.status_code == 422
+            errors = {one["path"]: one["message"] for one in answer.json()["errors"]}
+            assert errors.keys() == expected.keys()
+            assert all(message.startswith(expected[path]) for path, message in errors.items())
 
 
 async def test_a_kind_that_makes_its_own_keys_needs_one_from_a_process_without_its_code(jobs, strangers, serving):
@@ -158,7 +188,7 @@ async def test_a_kind_with_one_model_takes_its_object_or_its_parameter(dsn, stra
             assert sent.status_code == 202, sent.text
             assert (await until(lambda sent=sent: over(web, sent.json()["id"])))["output"] == "ann"
         refused = await web.post("/jobs/send_email/dispatch", json={"args": {"message": {"from": "ann"}}})
-        assert (refused.status_code, [one["path"] for one in refused.json()["errors"]]) == (422, ["args.message"])
+        assert (refused.status_code, [one["path"] for one in refused.json()["errors"]]) == (422, ["args.message.to"])
     await app.close()
 
 

@@ -10,7 +10,7 @@ from typing import Any, Unpack
 from tenure.client.calls import Call, CallMaker
 from tenure.client.options import CallOptions, Options, call_options
 from tenure.client.runtime import ClientRuntime
-from tenure.model.errors import InvalidInput, InvalidPayload
+from tenure.model.errors import InputProblem, InvalidInput, InvalidPayload
 from tenure.model.kinds import KeyScope, Kind
 from tenure.model.names import check_name, shown
 from tenure.model.payloads import plain_json
@@ -53,7 +53,8 @@ def call_by_name(
     checked = call_options(name, "enqueue()", **options)
     arguments = {} if given is None else given
     if not isinstance(arguments, Mapping):
-        raise InvalidInput(name, [f"the input is {shown(given)}: give the arguments by name, such as {{'user_id': 1}}"])
+        what = f"the input is {shown(given)}: give the arguments by name, such as {{'user_id': 1}}"
+        raise InvalidInput(name, [InputProblem(what)])
     if name in runtime.kinds:
         kind = runtime.kinds[name]
         return CallMaker(kind, checked).of_arguments(kind, (), _typed(kind, arguments)), checked

@@ -11,14 +11,14 @@ from __future__ import annotations
 import inspect
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from types import NoneType
 from typing import Any, NotRequired
 
 from tenure.model.annotations import adapt, field_names, is_model, without
 from tenure.model.engines import CodecEngine, engine_for
-from tenure.model.errors import InvalidInput, InvalidOutput
+from tenure.model.errors import InputProblem, InvalidInput, InvalidOutput
 from tenure.model.payloads import MAX_PAYLOAD, check_json_text
 from tenure.model.signatures import Parameter, Signature
 
@@ -61,7 +61,18 @@ class InputCodec:
         try:
             return dict(self._signature.bindable.bind(*args, **kwargs).arguments)
         except TypeError as error:
-            raise InvalidInput(self.kind, [f"{error}; it takes {self._signature.bindable}"]) from None
+            raise InvalidInput(self.kind, self._misfits(values, str(error))) from None
+
+    def _misfits(self, values: Mapping[str, Any], reason: str) -> list[InputProblem]:
+        """Which arguments are missing or unknown. If none is: the reason that Python gives."""
+        takes = f"it takes {self._signature.bindable}"
+        missing = [
+            InputProblem(f"a required argument is missing; {takes}", (p.name,))
+            for p in self._parameters
+            if p.required and p.name not in values
+        ]
+        unknown = [InputProblem(f"an unexpected argument; {takes}", (name,)) for name in values if name not in self._names]
+        return missing + unknown or [InputProblem(f"{reason}; {takes}")]
 
     def encode_values(self, values: dict[str, Any]) -> bytes:
         if not self._parameters:
@@ -94,13 +105,19 @@ class InputCodec:
         """The model's own object, or `{"message": {...}}` from callers that know only the function's parameters."""
         inner = self._argument(text, parameter.name)
         if inner is not None and self._fields is not None:
-            return self._engine.load(inner)
+            return self._load_member(inner, parameter.name)
         try:
             return self._engine.load(text)
         except InvalidInput:
             if inner is None:
                 raise
-            return self._engine.load(inner)
+            return self._load_member(inner, parameter.name)
+
+    def _load_member(self, text: bytes, name: str) -> Any:
+        try:
+            return self._engine.load(text)
+        except InvalidInput as error:
+            raise InvalidInput(self.kind, [problem.below(name) for problem in error.problems]) from error.__cause__
 
     def _argument(self, text: str | bytes, name: str) -> bytes | None:
         """The value under the parameter's name, if the model cannot have a field of that name."""
@@ -140,7 +157,7 @@ class InputCodec:
         try:
             self.decode(text)
         except InvalidInput as error:
-            problems = [f"written but not readable: {problem}" for problem in error.problems]
+            problems = [InputProblem(f"written but not readable: {problem}") for problem in error.problems]
             raise InvalidInput(self.kind, problems) from error
         self._proven = True
 
@@ -219,8 +236,8 @@ class OutputCodec:
     def _engine(self) -> CodecEngine:
         return engine_for(self._annotation, what=self._what, root="result", refuse=self._refusal)
 
-    def _refusal(self, problems: Sequence[str]) -> InvalidOutput:
-        return InvalidOutput(f"{self._what} does not fit its annotation: " + "; ".join(problems))
+    def _refusal(self, problems: Sequence[InputProblem]) -> InvalidOutput:
+        return InvalidOutput(f"{self._what} does not fit its annotation: " + "; ".join(map(str, problems)))
 
 
 def _fewest_positional(parameters: tuple[Parameter, ...]) -> int:

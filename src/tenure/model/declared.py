@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from tenure.model.errors import InvalidInput
@@ -33,7 +34,11 @@ def checked_input(kind: Kind, given: Any) -> Any:
             return json.loads(kind.input.encode((), {}))
         except InvalidInput as error:
             raise InvalidInput(
-                kind.name, [f"{problem}; give the schedule an input={{...}}" for problem in error.problems]
+                kind.name,
+                [
+                    replace(problem, message=f"{problem.message}; give the schedule an input={{...}}")
+                    for problem in error.problems
+                ],
             ) from None
     kind.input.decode(plain_json(given, what=f"the input of job {kind.name!r}"))
     return given

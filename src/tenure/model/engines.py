@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, get_origin
 
 from tenure.model.annotations import adapt, is_foreign, msgspec_for
-from tenure.model.errors import ConfigError
+from tenure.model.errors import ConfigError, InputProblem
 from tenure.model.payloads import check_numbers, clean_text
 
 MOST_PROBLEMS = 20  # in one message; a list of thousands is not readable
@@ -18,8 +18,8 @@ LONGEST_PROBLEM = 500
 
 _WAY_OUT = "use plain types, a pydantic model, a dataclass, a TypedDict, a msgspec Struct or an attrs class"
 
-Refusal = Callable[[Sequence[str]], Exception]
-"""Makes the error from the problems, one line for each field."""
+Refusal = Callable[[Sequence[InputProblem]], Exception]
+"""Makes the error from the problems, one for each field."""
 
 
 class CodecEngine(Protocol):
@@ -131,13 +131,13 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__qualname__} has no JSON form")
 
 
-def _problems(error: Exception, root: str) -> list[str]:
+def _problems(error: Exception, root: str) -> list[InputProblem]:
     pydantic, msgspec = sys.modules.get("pydantic_core"), sys.modules.get("msgspec")
     if pydantic is not None and isinstance(error, pydantic.ValidationError):
         return _from_pydantic(error, root)
     if msgspec is not None and isinstance(error, msgspec.ValidationError):
         return [_from_msgspec(error, root)]
-    return [f"{root}: {clean_text(f'{type(error).__name__}: {error}', LONGEST_PROBLEM)}"]
+    return [InputProblem(clean_text(f"{type(error).__name__}: {error}", LONGEST_PROBLEM), root=root)]
 
 
 def _cause(error: Exception) -> Exception | None:
@@ -146,14 +146,19 @@ def _cause(error: Exception) -> Exception | None:
     return None if pydantic is not None and isinstance(error, pydantic.ValidationError) else error
 
 
-def _from_pydantic(error: Any, root: str) -> list[str]:
+def _from_pydantic(error: Any, root: str) -> list[InputProblem]:
     # Without the input: arguments may be secrets, and this text is stored and logged.
     found = error.errors(include_url=False, include_context=False, include_input=False)
-    told = [f"{'.'.join(map(str, one['loc'])) or root}: {one['msg']}" for one in found[:MOST_PROBLEMS]]
+    told = [InputProblem(one["msg"], one["loc"], root) for one in found[:MOST_PROBLEMS]]
     left = len(found) - len(told)
-    return [*told, f"and {left} more"] if left else told
+    return [*told, InputProblem(f"and {left} more")] if left else told
 
 
-def _from_msgspec(error: Exception, root: str) -> str:
+def _from_msgspec(error: Exception, root: str) -> InputProblem:
     message, _, path = str(error).partition(" - at `$")
-    return f"{path.rstrip('`').lstrip('.') or root}: {message}"
+    return InputProblem(message, _msgspec_path(path.rstrip("`")), root)
+
+
+def _msgspec_path(text: str) -> tuple[str, ...]:
+    """From `.items[0].name`. The keys of a mapping are not named: `[...]`."""
+    return tuple(part for part in text.replace("[", ".").replace("]", "").split(".") if part)

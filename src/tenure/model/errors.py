@@ -37,6 +37,7 @@ One class for each decision that a caller can take. Messages end with the way ou
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from uuid import UUID
 
@@ -55,11 +56,30 @@ class NotEnqueued(TenureError):  # noqa: N818 - reads as the fact it states
     """Nothing was written."""
 
 
+@dataclass(frozen=True, slots=True)
+class InputProblem:
+    """Why arguments do not fit. As text, it is one line for people: `user.age: Input should be a valid integer`."""
+
+    message: str
+    path: tuple[str | int, ...] = ()
+    """Names and indexes of the value that was refused. Empty: the input as a whole."""
+    root: str = ""
+    """What the input as a whole is called in the line."""
+
+    def __str__(self) -> str:
+        where = ".".join(map(str, self.path)) or self.root
+        return f"{where}: {self.message}" if where else self.message
+
+    def below(self, name: str) -> InputProblem:
+        """The same in an input that has this one as its member."""
+        return replace(self, path=(name, *self.path))
+
+
 class InvalidInput(NotEnqueued):
-    def __init__(self, kind: str, problems: Sequence[str]) -> None:
+    def __init__(self, kind: str, problems: Sequence[InputProblem]) -> None:
         self.kind = kind
         self.problems = list(problems)
-        super().__init__(f"arguments do not fit job {kind!r}: " + "; ".join(self.problems))
+        super().__init__(f"arguments do not fit job {kind!r}: " + "; ".join(map(str, self.problems)))
 
 
 class InvalidPayload(NotEnqueued):

@@ -28,7 +28,7 @@ WITHIN = 0.2
 """Seconds for one check. With a schema that nests alternatives, the time can double with each level of the arguments."""
 
 MOST_PROBLEMS = 20
-LONGEST_MESSAGE = 200
+LONGEST_MESSAGE = LONGEST_NAME = 200
 
 Keyword = Callable[[Any, Any, Any, Any], Any]
 """`keyword(validator, value, instance, schema)` yields errors."""
@@ -123,8 +123,16 @@ def _additional_properties(validator: Any, allowed: Any, instance: Any, schema: 
     if isinstance(allowed, dict):
         for name in extra:
             yield from validator.descend(instance[name], allowed, path=name)
-    elif not allowed and extra:
-        yield ValidationError(f"these fields are unknown: {', '.join(map(repr, extra[:10]))}")
+    elif not allowed:
+        for name in extra[:MOST_PROBLEMS]:
+            yield ValidationError("an unexpected argument", path=[name[:LONGEST_NAME]])
+
+
+def _required(validator: Any, names: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:  # noqa: ARG001
+    if isinstance(instance, dict):
+        for name in names:
+            if name not in instance:
+                yield ValidationError("a required argument is missing", path=[name])
 
 
 def _unique_items(validator: Any, unique: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:  # noqa: ARG001
@@ -139,6 +147,7 @@ def _nothing(validator: Any, value: Any, instance: Any, schema: Any) -> None:
 
 _KEYWORDS: dict[str, Keyword] = {
     **Draft202012Validator.VALIDATORS,
+    "required": _required,
     "pattern": _pattern,
     "patternProperties": _pattern_properties,
     "additionalProperties": _additional_properties,

@@ -114,9 +114,8 @@ def _of_store(error: Exception) -> Problem | None:
 _SOON = {"Retry-After": "1"}
 
 
-def _field(problem: str) -> FieldProblem:
-    path, _, message = problem.partition(": ")
-    return {"path": f"args.{path}" if message else "args", "message": message or path}
+def _field(problem: errors.InputProblem) -> FieldProblem:
+    return {"path": ".".join(["args", *map(str, problem.path)]), "message": problem.message}
 
 
 def invalid(errors_: Sequence[Mapping[str, Any]], where: str) -> Problem:

@@ -30,8 +30,8 @@ async def list_queues(call: ApiCall) -> QueueList:
 
     Live jobs are counted up to a bound, and `capped` names the states of which there may be more. Scheduled jobs, retries and
     workflows that wait for a time are counted up to 10,000 in all queues together, and so are dead letters: beyond that, they are
-    capped in every queue. Pending jobs, and jobs that are blocked or wait for an event, are counted in each queue: up to its share
-    of 10,000, at least 200.
+    capped in every queue. Pending jobs, and jobs that are blocked or wait for an event, are counted in each queue, up to its
+    share of 10,000, at least 200.
     """
     if call.principal.kinds is not None:
         call.principal.require_whole()
