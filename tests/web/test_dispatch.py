@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 
@@ -116,6 +117,64 @@ async def test_an_idempotency_key_belongs_to_its_sender_and_never_replaces_the_k
     for key in ("r-2", "r-3"):
         await ann.post("/jobs/charge/dispatch", json={"args": {"payment_id": "p1"}}, headers={"Idempotency-Key": key})
     assert states() == {"pending": 4}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"priority": 101},
+        {"priority": "urgent"},
+        {"delay": -5},
+        {"delay": "soon"},
+        {"max_attempts": 0},
+        {"key": ""},
+        {"key": "k", "key_for": "a while"},
+        {"queue": ""},
+        {"capability": "x" * 5000},
+        {"timeout": "x"},
+        {"delay": 5, "run_at": "2030-01-01T00:00:00Z"},
+        {"run_at": "9999-01-01T00:00:00Z"},
+    ],
+    ids=str,
+)
+async def test_a_wrong_option_is_refused_with_its_path(jobs, strangers, serving, options):
+    async with jobs.running():
+        for app in (jobs, strangers):
+            web = await serving.admin(app=app)
+            answer = await web.post("/jobs/export_users/dispatch", json={"args": {"format": "csv"}, **options})
+            assert answer.status_code == 422
+            [error] = answer.json()["errors"]
+            assert error["path"] == f"body.{list(options)[-1]}"
+            assert error["message"] in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("body", "path"),
+    [
+        ({"args": {"format": "a\0b"}}, "body.args.format"),
+        ({"args": {"format": "csv", "rows": [1, {"x": "\ud800"}]}}, "body.args.rows.1.x"),
+        ({"args": {"format": "csv"}, "queue": "a\0"}, "body.queue"),
+        ({"args": {"format": "csv"}, "meta": {"a\0": 1}}, "body"),
+    ],
+)
+async def test_text_that_cannot_be_stored_is_refused_with_its_path(jobs, serving, body, path):
+    answer = await (await serving.admin()).post(
+        "/jobs/export_users/dispatch", content=json.dumps(body), headers={"content-type": "application/json"}
+    )
+    assert (answer.status_code, [one["path"] for one in answer.json()["errors"]]) == (422, [path])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"priority": True}, {"priority": 1.5}, {"delay": True}, {"run_at": 5}, {"max_attempts": "3"}, {"timeout": False}],
+    ids=str,
+)
+async def test_a_value_of_another_type_is_refused(jobs, serving, options):
+    """As the OpenAPI document has it: nothing is converted."""
+    web = await serving.admin()
+    answer = await web.post("/jobs/export_users/dispatch", json={"args": {"format": "csv"}, **options})
+    assert answer.status_code == 422, answer.text
+    assert {".".join(one["path"].split(".")[:2]) for one in answer.json()["errors"]} == {f"body.{next(iter(options))}"}
 
 
 async def test_a_process_without_the_handlers_checks_by_what_workers_have_published(jobs, strangers, serving):

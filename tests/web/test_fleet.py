@@ -63,6 +63,54 @@ async def test_limits_are_set_and_reset(jobs, serving):
     assert (await web.put("/limits/kind:x", json={})).status_code == 422
 
 
+@pytest.mark.parametrize(
+    ("body", "path"),
+    [
+        ({"concurrency": -1}, "body.concurrency"),
+        ({"concurrency": {"most": 5_000_000}}, "body.concurrency"),
+        ({"concurrency": [{"most": 1}, {"most": 2}]}, "body.concurrency"),
+        ({"concurrency": True}, "body.concurrency"),
+        ({"rate": {"most": 1, "every": "soon"}}, "body.rate"),
+        ({"rate": {"most": 0, "every": "1s"}}, "body.rate"),
+        ({"rate": {"most": "1", "every": "1s"}}, "body.rate"),
+        ({"fair_by": "a..b"}, "body.fair_by"),
+    ],
+)
+async def test_a_wrong_limit_is_refused_with_its_path(jobs, serving, body, path):
+    answer = await (await serving.admin()).put("/limits/queue:mail", json=body)
+    assert answer.status_code == 422, answer.text
+    assert {".".join(one["path"].split(".")[:2]) for one in answer.json()["errors"]} == {path}
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        ({"cron": "nonsense"}, "body.cron"),
+        ({"every": "10m"}, "body.cron"),
+        ({"timezone": "Mars/Base"}, "body.timezone"),
+        ({"cron": None, "every": "1ms"}, "body.every"),
+        ({"cron": None, "every": "1h", "jitter": "2h"}, "body.jitter"),
+        ({"cron": None, "every": "1h", "timezone": "Europe/Berlin"}, "body.timezone"),
+        ({"jitter": -1}, "body.jitter"),
+        ({"priority": 101}, "body.priority"),
+        ({"queue": ""}, "body.queue"),
+        ({"name": ""}, "body.name"),
+        ({"catch_up_limit": 0}, "body.catch_up_limit"),
+        ({"expires": "soon"}, "body.expires"),
+    ],
+)
+async def test_a_wrong_schedule_is_refused_with_its_path(jobs, serving, change, path):
+    body = {"name": "nightly", "kind": "export_users", "cron": "0 3 * * *", "input": {"format": "csv"}, **change}
+    answer = await (await serving.admin()).post("/schedules", json=body)
+    assert (answer.status_code, [one["path"] for one in answer.json()["errors"]]) == (422, [path])
+
+
+@pytest.mark.parametrize("query", ["last=1s", "last=soon", "step=1s", "step=x", "nonsense=1"])
+async def test_a_wrong_parameter_is_refused_with_its_path(jobs, serving, query):
+    answer = await (await serving.admin()).get(f"/stats/series?{query}")
+    assert (answer.status_code, [one["path"] for one in answer.json()["errors"]]) == (422, [f"query.{query.partition('=')[0]}"])
+
+
 async def test_workers_and_leaders(jobs, serving):
     web = await serving.admin()
     async with jobs.running():

@@ -15,7 +15,7 @@ from tenure.model.keys import checked as checked_key
 from tenure.model.keys import has_lasting_text, key_scope
 from tenure.model.kinds import KeyScope
 from tenure.model.names import check_name, shown
-from tenure.model.options import check_option_names, flag, one_of, whole_number
+from tenure.model.options import check_option, check_option_names, flag, one_of, whole_number
 from tenure.model.payloads import Json, plain_json
 from tenure.model.priorities import to_priority
 from tenure.model.retries import MOST_ATTEMPTS, Retry
@@ -117,18 +117,22 @@ def call_options(job: str, what: str, /, **options: Unpack[CallOptions]) -> Opti
     check_option_names(options, CALL_OPTIONS, what=what)
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     if "delay" in given and "run_at" in given:
-        raise ConfigError("give either delay or run_at, not both")
+        check_option("run_at", _refuse_both, given)
     # Only what is given is looked at: nearly always that is one option, such as `conn`.
-    checked = {name: _CHECKS[name](value) for name, value in given.items() if name in _CHECKS}
+    checked = {name: check_option(name, _CHECKS[name], value) for name, value in given.items() if name in _CHECKS}
     if isinstance(given.get("expires"), datetime):
-        checked["expires_at"] = _moment(given["expires"], "expires")
+        checked["expires_at"] = check_option("expires", partial(_moment, what="expires"), given["expires"])
     elif "expires" in given:
-        checked["expires"] = to_seconds(given["expires"], what="expires")
+        checked["expires"] = check_option("expires", partial(to_seconds, what="expires"), given["expires"])
     if "key" in given:
-        checked["key"] = _key(given["key"], job)
+        checked["key"] = check_option("key", partial(_key, job=job), given["key"])
     if "in_transaction" in given:
         checked["in_transaction"] = _in_transaction(given)
     return Options(conn=given.get("conn"), **checked)
+
+
+def _refuse_both(_: Mapping[str, Any]) -> None:
+    raise ConfigError("give either delay or run_at, not both")
 
 
 def _in_transaction(given: Mapping[str, Any]) -> bool:

@@ -24,7 +24,9 @@ def schedule_of(kind: Kind, *, name: str | None = None, input: Any = None, **opt
         "capability": kind.capability,
         "expires": kind.expires,
     }
-    return schedule(name=name or kind.name, kind=kind.name, input=checked_input(kind, input), **{**defaults, **given})
+    return schedule(
+        name=kind.name if name is None else name, kind=kind.name, input=checked_input(kind, input), **{**defaults, **given}
+    )
 
 
 def checked_input(kind: Kind, given: Any) -> Any:

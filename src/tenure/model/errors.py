@@ -51,6 +51,9 @@ class TenureError(Exception):
 class ConfigError(TenureError):
     """A setting is wrong or missing. Nothing was started."""
 
+    option: str | None = None
+    """The option whose value is wrong, if it is one of a call, a schedule or a limit."""
+
 
 class NotEnqueued(TenureError):  # noqa: N818 - reads as the fact it states
     """Nothing was written."""
@@ -84,6 +87,9 @@ class InvalidInput(NotEnqueued):
 
 class InvalidPayload(NotEnqueued):
     """The JSON would be refused by PostgreSQL, or is larger than the limit."""
+
+    option: str | None = None
+    """The option whose value it is, if it is one."""
 
 
 class UnknownKind(NotEnqueued, KeyError):  # noqa: N818

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from tenure.model.annotations import field_names
 from tenure.model.codec import InputCodec
 from tenure.model.durations import Duration, to_seconds
 from tenure.model.errors import ConfigError
-from tenure.model.options import checks_fields, did_you_mean
+from tenure.model.options import check_option, checks_fields, did_you_mean
 from tenure.model.signatures import Parameter, Signature
 
 MOST = 1_000_000
@@ -73,13 +74,14 @@ def to_rules(
     concurrency: LimitGiven | None = None, rate: RateGiven | None = None, fair_by: str | None = None, *, what: str
 ) -> Rules:
     """Empty if nothing is limited. Errors name `what`."""
-    limits, rates = _limits(concurrency, what), _rates(rate, what)
-    _check_path(fair_by, "fair_by")
+    limits = check_option("concurrency", partial(_limits, what=what), concurrency)
+    rates = check_option("rate", partial(_rates, what=what), rate)
+    check_option("fair_by", partial(_check_path, what="fair_by"), fair_by)
     rules: Rules = {}
     for limit in limits:
-        _set_once(rules, "concurrency" if limit.per is None else "concurrency_per_key", limit.most, what)
+        rules["concurrency" if limit.per is None else "concurrency_per_key"] = limit.most
     for one in rates:
-        _set_once(rules, "rate" if one.per is None else "rate_per_key", [one.most, one.seconds], what)
+        rules["rate" if one.per is None else "rate_per_key"] = [one.most, one.seconds]
     if fair_by is not None:
         rules["fair"] = True
     given = [*(limit.per for limit in limits), *(one.per for one in rates), fair_by]
@@ -140,6 +142,7 @@ def _limits(given: LimitGiven | None, what: str) -> list[Limit]:
             limits.append(one)
         else:
             raise ConfigError(f'{what}: concurrency is {one!r}: give Limit(5), Limit(1, per="tenant_id"), or a list of both')
+    _check_once(limits, "concurrency", what)
     return limits
 
 
@@ -150,6 +153,7 @@ def _rates(given: RateGiven | None, what: str) -> list[Rate]:
             way_out = 'give Rate(100, "1m"), Rate(10, "1s", per="tenant_id"), or a list of both'
             raise ConfigError(f"{what}: rate is {one!r}: {way_out}")
         rates.append(one)
+    _check_once(rates, "rate", what)
     return rates
 
 
@@ -157,10 +161,10 @@ def _listed(given: object) -> list[Any]:
     return [] if given is None else list(given) if isinstance(given, list | tuple) else [given]
 
 
-def _set_once(rules: Rules, word: str, value: Any, what: str) -> None:
-    if word in rules:
-        raise ConfigError(f"{what}: {word.replace('_', ' ')} is given twice: give one for all, and one per key")
-    rules[word] = value
+def _check_once(given: Sequence[Limit] | Sequence[Rate], word: str, what: str) -> None:
+    with_key = sum(one.per is not None for one in given)
+    if with_key > 1 or len(given) - with_key > 1:
+        raise ConfigError(f"{what}: {word}{' per key' * (with_key > 1)} is given twice: give one for all, and one per key")
 
 
 def _check_count(value: object, what: str, *, least: int) -> None:

@@ -8,10 +8,11 @@ from difflib import get_close_matches
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast, get_args
 
-from tenure.model.errors import ConfigError
+from tenure.model.errors import ConfigError, InvalidPayload
 
 P = ParamSpec("P")
 R = TypeVar("R")
+V = TypeVar("V")
 C = TypeVar("C", bound=type)
 
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -57,6 +58,15 @@ def option_names(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     """The parameters that can be given by name."""
     parameters = inspect.signature(function).parameters.values()
     return {p.name: p for p in parameters if p.kind in _BY_NAME and p.name != "self"}
+
+
+def check_option(name: str, check: Callable[[V], R], given: V) -> R:
+    """The result of the check. Its error has the name of the option: a form shows it at that field."""
+    try:
+        return check(given)
+    except (ConfigError, InvalidPayload) as error:
+        error.option = error.option or name
+        raise
 
 
 def one_of(given: Any, choice: Any, *, what: str) -> Any:

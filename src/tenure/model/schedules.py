@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from typing import Any, Literal
 
@@ -15,7 +15,7 @@ from tenure.model.crontab import Crontab, find_zone
 from tenure.model.durations import Duration, format_duration, to_timedelta
 from tenure.model.errors import ConfigError
 from tenure.model.names import check_name
-from tenure.model.options import one_of, whole_number
+from tenure.model.options import check_option, one_of, whole_number
 from tenure.model.payloads import plain_json
 from tenure.model.priorities import to_priority
 
@@ -123,49 +123,84 @@ def schedule(
     expires: Duration | None = None,
 ) -> Schedule:
     """A checked schedule. Every mistake is a `ConfigError` that names the schedule."""
+    given = {
+        "name": name,
+        "kind": kind,
+        "every": every,
+        "input": input,
+        "queue": queue,
+        "priority": priority,
+        "capability": capability,
+        "max_attempts": max_attempts,
+        "overlap": overlap,
+        "catch_up": catch_up,
+        "catch_up_limit": catch_up_limit,
+        "jitter": jitter,
+        "expires": expires,
+    }
     try:
-        made = Schedule(
-            name=_name(name, "its name"),
-            kind=_name(kind, "its kind"),
-            cron=cron,
-            every=None if every is None else to_timedelta(every, what="every"),
-            timezone="UTC" if timezone is None else timezone,
-            input={} if input is None else json.loads(plain_json(input, what="its input")),
-            queue=_name(queue, "its queue"),
-            priority=to_priority(priority),
-            capability=None if capability is None else _name(capability, "its capability"),
-            max_attempts=whole_number(max_attempts, 1, 32_767, what="max_attempts"),
-            timeout=timeout,
-            overlap=one_of(overlap, Overlap, what="overlap"),
-            catch_up=one_of(catch_up, CatchUp, what="catch_up"),
-            catch_up_limit=whole_number(catch_up_limit, 1, LARGEST_LIMIT, what="catch_up_limit"),
-            jitter=to_timedelta(jitter, what="jitter"),
-            expires=None if expires is None else to_timedelta(expires, what="expires"),
-        )
-        _check_times(made, timezone)
+        checked: dict[str, Any] = {option: check_option(option, _CHECKS[option], value) for option, value in given.items()}
+        made = Schedule(cron=cron, timezone="UTC" if timezone is None else timezone, timeout=timeout, **checked)
+        check_option("cron", _check_one_is_given, made)
+        if made.every is None:
+            check_option("timezone", find_zone, made.timezone)
+            check_option("cron", lambda schedule: schedule._crontab, made)  # noqa: SLF001 - parsed here, so that mistakes are raised now
+        else:
+            check_option("every", _check_shortest, made.every)
+            check_option("timezone", _check_no_zone, timezone)
+            check_option("jitter", _check_jitter, made)
     except ConfigError as error:
-        raise ConfigError(f"schedule {name!r}: {error}") from None
+        named = ConfigError(f"schedule {name!r}: {error}")
+        named.option = error.option
+        raise named from None
     return made
 
 
-def _check_times(made: Schedule, timezone: str | None) -> None:
+def _check_one_is_given(made: Schedule) -> None:
     if (made.cron is None) == (made.every is None):
         raise ConfigError("give either a cron expression such as '0 9 * * *', or every='10s'")
-    if made.every is None:
-        made._crontab  # noqa: B018, SLF001 - parsed here, so that mistakes are raised now
-        return
-    if made.every < SHORTEST:
-        raise ConfigError(f"every is {format_duration(made.every)}, but must be at least 1s")
+
+
+def _check_shortest(every: timedelta) -> None:
+    if every < SHORTEST:
+        raise ConfigError(f"every is {format_duration(every)}, but must be at least 1s")
+
+
+def _check_no_zone(timezone: str | None) -> None:
     if timezone not in (None, "UTC"):
         raise ConfigError("an interval has no time zone: leave timezone out, or give a cron expression")
-    if made.jitter >= made.every:
+
+
+def _check_jitter(made: Schedule) -> None:
+    if made.every is not None and made.jitter >= made.every:
         raise ConfigError(f"jitter is {format_duration(made.jitter)}, but must be shorter than every")
 
 
-def _name(given: Any, what: str) -> str:
+def _name(given: Any, *, what: str) -> str:
     if isinstance(given, str) and "\0" in given:
         raise ConfigError(f"{what} is {given!r}, but a name has no NUL character: remove it")
     return check_name(given, what=what)
+
+
+def _optional_duration(given: Duration | None, *, what: str) -> timedelta | None:
+    return None if given is None else to_timedelta(given, what=what)
+
+
+_CHECKS: dict[str, Callable[[Any], Any]] = {
+    "name": partial(_name, what="its name"),
+    "kind": partial(_name, what="its kind"),
+    "every": partial(_optional_duration, what="every"),
+    "input": lambda given: {} if given is None else json.loads(plain_json(given, what="its input")),
+    "queue": partial(_name, what="its queue"),
+    "priority": to_priority,
+    "capability": lambda given: None if given is None else _name(given, what="its capability"),
+    "max_attempts": partial(whole_number, low=1, high=32_767, what="max_attempts"),
+    "overlap": partial(one_of, choice=Overlap, what="overlap"),
+    "catch_up": partial(one_of, choice=CatchUp, what="catch_up"),
+    "catch_up_limit": partial(whole_number, low=1, high=LARGEST_LIMIT, what="catch_up_limit"),
+    "jitter": partial(to_timedelta, what="jitter"),
+    "expires": partial(_optional_duration, what="expires"),
+}
 
 
 def _plain(value: Any) -> Any:

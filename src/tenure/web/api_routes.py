@@ -93,6 +93,12 @@ class ApiRoute:
         """Without a body, a model of which every field is optional has its defaults."""
         return self.body is not None and any(info.is_required() for info in self.body.model_fields.values())
 
+    def path_of(self, option: str) -> str | None:
+        """Where a request gives this option: `body.priority`."""
+        if self.body is not None and option in self.body.model_fields:
+            return f"body.{option}"
+        return f"query.{option}" if self.query is not None and option in self.query.model_fields else None
+
     @property
     def reply(self) -> Any:
         """The type of the answer."""

@@ -51,7 +51,7 @@ class Endpoint:
         try:
             response = await self._answer(request, services)
         except Exception as error:  # noqa: BLE001 - answered as a problem document
-            response = failure(error, self._route.name)
+            response = failure(error, self._route)
         if services.options.allowed_origins:
             response.headers.update(cors_headers(request.headers.get("origin"), services.options.allowed_origins))
         return add_headers(response)
@@ -170,14 +170,14 @@ def as_response(answer: Any, status: int) -> Response:
     return Response(content, reply.status, dict(reply.headers), reply.media_type)
 
 
-def failure(error: Exception, what: str) -> Response:
+def failure(error: Exception, route: ApiRoute) -> Response:
     """Callers get a problem document. What PostgreSQL said, and bugs, are in the log only."""
-    problem = of_error(error)
+    problem = of_error(error, route.path_of)
     if problem is None:
-        log.error("web request failed", extra={"route": what}, exc_info=error)
+        log.error("web request failed", extra={"route": route.name}, exc_info=error)
         problem = internal_error()
     elif problem.status >= 500:
-        log.warning("web request failed", extra={"route": what, "error_type": type(error).__name__, "error": str(error)})
+        log.warning("web request failed", extra={"route": route.name, "error_type": type(error).__name__, "error": str(error)})
     return problem.response()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NotRequired
 
@@ -64,15 +64,19 @@ def internal_error() -> Problem:
     return Problem(500, "internal-error", "the server failed; its log has the reason")
 
 
-def of_error(error: Exception) -> Problem | None:
-    """The problem that an error of Tenure means for a caller. None: a bug."""
+def _nowhere(option: str) -> str | None:  # noqa: ARG001
+    return None
+
+
+def of_error(error: Exception, path_of: Callable[[str], str | None] = _nowhere) -> Problem | None:
+    """The problem that an error of Tenure means for a caller. None: a bug. `path_of`: where the caller gave an option."""
     if isinstance(error, Problem):
         return error
     if isinstance(error, errors.InvalidInput):
         return Problem(422, "invalid-input", str(error), [_field(problem) for problem in error.problems])
     for kind, status, slug in _PLAIN:
         if isinstance(error, kind):
-            return Problem(status, slug, str(error))
+            return Problem(status, slug, str(error), _option_fields(error, path_of))
     return _of_store(error)
 
 
@@ -116,6 +120,17 @@ _SOON = {"Retry-After": "1"}
 
 def _field(problem: errors.InputProblem) -> FieldProblem:
     return {"path": ".".join(["args", *map(str, problem.path)]), "message": problem.message}
+
+
+def _option_fields(error: Exception, path_of: Callable[[str], str | None]) -> list[FieldProblem]:
+    option = error.option if isinstance(error, errors.ConfigError | errors.InvalidPayload) else None
+    path = None if option is None else path_of(option)
+    return [] if path is None else [{"path": path, "message": str(error)}]
+
+
+def invalid_value(path: str, message: str) -> Problem:
+    """Of a value that has the right type: `query.last is '1s': give ...`."""
+    return Problem(422, "invalid-value", f"{path} {message}", [{"path": path, "message": message}])
 
 
 def invalid(errors_: Sequence[Mapping[str, Any]], where: str) -> Problem:

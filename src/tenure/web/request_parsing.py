@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any, get_origin
 
 from pydantic import BaseModel, ValidationError
@@ -10,10 +11,11 @@ from starlette.datastructures import QueryParams
 from starlette.requests import ClientDisconnect, Request
 
 from tenure.model.errors import InvalidPayload
-from tenure.model.payloads import check_json_text
-from tenure.web.problems import Problem, invalid
+from tenure.model.payloads import check_json_text, clean_text
+from tenure.web.problems import FieldProblem, Problem, invalid
 
 LARGEST_BODY = 1024 * 1024  # bytes
+LONGEST_NAME = 200  # characters of a name that is reported
 BODY_WITHIN = 10.0  # seconds for a client to send it
 
 
@@ -21,7 +23,8 @@ def parse_query(params: QueryParams, model: type[BaseModel] | None) -> BaseModel
     """A parameter of a list type may be repeated; any other one only once."""
     if model is None:
         if params:
-            raise Problem(422, "invalid-request", f"{next(iter(params))!r} is not a parameter of this route: leave it out")
+            name = next(iter(params))
+            raise _invalid_parameter(name, f"{name[:LONGEST_NAME]!r} is not a parameter of this route: leave it out")
         return None
     given: dict[str, Any] = {}
     for name in params:
@@ -29,7 +32,7 @@ def parse_query(params: QueryParams, model: type[BaseModel] | None) -> BaseModel
         if is_list(model, name):
             given[name] = [part for value in values for part in value.split(",")]
         elif len(values) > 1:
-            raise Problem(422, "invalid-request", f"{name!r} is given {len(values)} times: give it once")
+            raise _invalid_parameter(name, f"{name[:LONGEST_NAME]!r} is given {len(values)} times: give it once")
         else:
             given[name] = values[0]
     try:
@@ -57,11 +60,27 @@ async def parse_body(request: Request, model: type[BaseModel] | None, *, require
     check_json(request)
     try:
         check_json_text(raw, what="the body", limit=LARGEST_BODY)
-        return model.model_validate_json(raw)
+        return model.model_validate_json(raw, strict=True)  # as OpenAPI describes it: "3" is not a number, 1 is not a time
     except ValidationError as error:
         raise _refused(error, "body") from None
     except InvalidPayload as error:
-        raise Problem(422, "invalid-request", str(error)) from None
+        found: FieldProblem = {"path": ".".join(["body", *_unstorable(raw)]), "message": str(error)}
+        raise Problem(422, "invalid-request", str(error), [found]) from None
+
+
+def _unstorable(raw: bytes) -> list[str]:
+    """The names and indexes of the first text in a body that PostgreSQL cannot store. Empty: it is not in one value."""
+    try:
+        left: list[tuple[list[str], Any]] = [([], json.loads(raw))]
+    except (ValueError, RecursionError):
+        return []
+    while left:
+        path, value = left.pop()
+        if isinstance(value, str) and clean_text(value, len(value)) != value:
+            return path
+        members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        left.extend(([*path, clean_text(str(name), LONGEST_NAME)], member) for name, member in reversed(list(members)))
+    return []
 
 
 def check_json(request: Request) -> None:
@@ -96,6 +115,10 @@ def _too_large() -> Problem:
     return Problem(
         413, "too-large", f"the body is larger than {LARGEST_BODY} bytes: store big data elsewhere and pass a reference to it"
     )
+
+
+def _invalid_parameter(name: str, message: str) -> Problem:
+    return Problem(422, "invalid-request", message, [{"path": f"query.{name[:LONGEST_NAME]}", "message": message}])
 
 
 def _refused(error: ValidationError, where: str) -> Problem:

@@ -25,7 +25,7 @@ from tenure.web.api.jobs import shown
 from tenure.web.api_routes import ApiCall, Reply, RequestModel
 from tenure.web.fleet_stats import FleetCounts
 from tenure.web.job_views import JobView
-from tenure.web.problems import Problem
+from tenure.web.problems import invalid_value
 from tenure.web.security.principal import Scope
 from tenure.web.security.redaction import refuse_hidden
 
@@ -93,7 +93,7 @@ async def bulk(call: ApiCall, body: BulkBody) -> BulkReply | Reply:
 async def _bulk_named(call: ApiCall, body: BulkBody) -> BulkReply:
     filters = body.filter.filters(body.filter.input)
     if filters != replace(Filters(), states=filters.states) or None not in (body.filter.ids, body.filter.failure):
-        raise Problem(422, "invalid-value", "body.filter has ids or failure, and more: give one of them, and `state` if needed")
+        raise invalid_value("body.filter", "has ids or failure, and more: give one of them, and `state` if needed")
     what = BulkAction(
         action=body.action,
         filters=Filters(states=filters.states or ELIGIBLE[body.action]),

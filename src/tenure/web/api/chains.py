@@ -20,7 +20,7 @@ from tenure.store.jobs import JobRow
 from tenure.web.api_routes import ApiCall, RequestModel
 from tenure.web.flow_views import ChainView, chain_view
 from tenure.web.kind_directory import check_output
-from tenure.web.problems import Problem
+from tenure.web.problems import invalid_value
 from tenure.web.security.redaction import refuse_redacted
 
 
@@ -168,4 +168,4 @@ def _cursor(after: str | None) -> str | None:
     try:
         return None if after is None else str(UUID(after))
     except ValueError:
-        raise Problem(422, "invalid-value", "query.after is not a cursor: give the `next` of a page, or leave it out") from None
+        raise invalid_value("query.after", "is not a cursor: give the `next` of a page, or leave it out") from None

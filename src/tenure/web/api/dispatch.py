@@ -108,12 +108,7 @@ async def _checked(call: ApiCall, kind: str, body: DispatchBody, header: str | N
         return made, checked
     known = await call.services.kinds.published(kind, call.principal)
     if known.kind.makes_key and body.key is None:
-        raise Problem(
-            422,
-            "key-needed",
-            f"the code of kind {kind!r} makes an idempotency key, which this process cannot: give `key`, or start the web server "
-            "with --app so that it imports the handlers",
-        )
+        raise _key_needed(kind)
     check_args(known, body.args)
     if header is not None and body.key is None:
         options = {**options, "key": header, "key_for": KEPT_FOR}
@@ -127,6 +122,14 @@ def _without_secrets(call: ApiCall, body: DispatchBody, *jobs: JobStatus) -> dic
     for job in jobs if body.key is not None else ():
         options["key"] = call.services.redaction.secrets_of(job).hide_name(options["key"])
     return options
+
+
+def _key_needed(kind: str) -> Problem:
+    message = (
+        f"the code of kind {kind!r} makes an idempotency key, which this process cannot: give `key`, or start the web server "
+        "with --app so that it imports the handlers"
+    )
+    return Problem(422, "key-needed", message, [{"path": "body.key", "message": message}])
 
 
 async def _existing(call: ApiCall, job_id: UUID) -> JobStatus | None:

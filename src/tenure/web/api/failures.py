@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from pydantic import Field
@@ -9,12 +10,13 @@ from typing_extensions import TypedDict
 
 from tenure.client.status import JobStatus
 from tenure.model.durations import to_seconds
+from tenure.model.options import check_option
 from tenure.store import live
 from tenure.web.api.jobs import shown
 from tenure.web.api_routes import ApiCall, RequestModel
 from tenure.web.failure_groups import FailureGroup, shared_values
 from tenure.web.job_views import LARGEST_SHOWN, JobView
-from tenure.web.problems import Problem
+from tenure.web.problems import Problem, invalid_value
 
 LONGEST = 30 * 86400.0  # seconds
 COMPARED = 100  # jobs of a group whose inputs are compared
@@ -25,9 +27,9 @@ class FailuresQuery(RequestModel):
 
     @property
     def seconds(self) -> float:
-        seconds = to_seconds(self.last, what="last")
+        seconds = check_option("last", partial(to_seconds, what="last"), self.last)
         if not 60 <= seconds <= LONGEST:
-            raise Problem(422, "invalid-value", f"query.last is {self.last!r}: give a duration from 1m to 30d")
+            raise invalid_value("query.last", f"is {self.last!r}: give a duration from 1m to 30d")
         return seconds
 
 

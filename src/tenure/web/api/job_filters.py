@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -10,10 +11,11 @@ from pydantic import AwareDatetime, Field
 
 from tenure.client.filters import Filters
 from tenure.model.errors import ConfigError, JobNotFound
+from tenure.model.options import check_option
 from tenure.model.payloads import check_json_text
 from tenure.model.states import State
 from tenure.web.api_routes import RequestModel
-from tenure.web.problems import Problem
+from tenure.web.problems import Problem, invalid_value
 
 LARGEST_FILTER = 16 * 1024  # bytes
 MOST_IDS = 1000
@@ -54,13 +56,14 @@ class JobsQuery(JobFilter):
     def contained(self) -> dict[str, Any] | None:
         if self.input is None:
             return None
-        check_json_text(self.input.encode("utf-8", "replace"), what="the input filter", limit=LARGEST_FILTER)
+        text = self.input.encode("utf-8", "replace")
+        check_option("input", partial(check_json_text, what="the input filter", limit=LARGEST_FILTER), text)
         try:
             read = json.loads(self.input)
         except ValueError:
             read = None
         if not isinstance(read, dict):
-            raise Problem(422, "invalid-value", 'query.input is not a JSON object: give one such as {"user_id": 1}')
+            raise invalid_value("query.input", 'is not a JSON object: give one such as {"user_id": 1}')
         return read
 
 

@@ -19,7 +19,7 @@ from tenure.store import live
 from tenure.web.api.job_filters import JobsQuery
 from tenure.web.api_routes import ApiCall, Reply
 from tenure.web.job_views import LARGEST_SHOWN, JobView, TrackerView, job_view, tracker_view
-from tenure.web.problems import Problem
+from tenure.web.problems import Problem, invalid_value
 from tenure.web.security.headers import REPORT_POLICY
 from tenure.web.security.redaction import refuse_hidden
 from tenure.web.visible_reasons import visible_text
@@ -174,7 +174,7 @@ def _cursor(after: str) -> UUID:
     try:
         return UUID(after)
     except ValueError:
-        raise Problem(422, "invalid-value", "query.after is not a cursor: give the `next` of a page, or leave it out") from None
+        raise invalid_value("query.after", "is not a cursor: give the `next` of a page, or leave it out") from None
 
 
 def accepted(request: Request, *offered: str) -> str:

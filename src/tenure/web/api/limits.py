@@ -10,6 +10,7 @@ from typing_extensions import TypedDict
 from tenure.client.limits import LimitStatus
 from tenure.client.unchanged import UNCHANGED
 from tenure.model.limits import Limit, Rate
+from tenure.model.options import check_option
 from tenure.web.api_routes import ApiCall, RequestModel
 from tenure.web.problems import Problem
 
@@ -52,8 +53,10 @@ async def set_limit(call: ApiCall, body: LimitBody) -> LimitReply:
     call.note(before=await _rules(call, name))
     rules = await call.services.client.set_limit(
         name,
-        concurrency=_limits(body.concurrency) if "concurrency" in body.model_fields_set else UNCHANGED,
-        rate=_rates(body.rate) if "rate" in body.model_fields_set else UNCHANGED,
+        concurrency=check_option("concurrency", _limits, body.concurrency)
+        if "concurrency" in body.model_fields_set
+        else UNCHANGED,
+        rate=check_option("rate", _rates, body.rate) if "rate" in body.model_fields_set else UNCHANGED,
         fair_by=body.fair_by if "fair_by" in body.model_fields_set else UNCHANGED,
         by=call.principal.name,
     )

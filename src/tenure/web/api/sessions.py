@@ -6,7 +6,7 @@ from starlette.requests import HTTPConnection
 from typing_extensions import TypedDict
 
 from tenure.web.api_routes import ApiCall, Reply, RequestModel
-from tenure.web.problems import Problem
+from tenure.web.problems import invalid_value
 from tenure.web.security.authentication import COOKIE, address_of
 from tenure.web.security.hosts import hostname, is_loopback
 from tenure.web.security.principal import Principal
@@ -39,7 +39,7 @@ async def start_session(call: ApiCall, body: SessionBody) -> Identity | Reply:
     services = call.services
     principal = await services.authenticator.of_token(body.token, address_of(call.request))
     if principal.via != "token":
-        raise Problem(422, "invalid-value", "body.token is not an api token: give one of `tenure tokens create`")
+        raise invalid_value("body.token", "is not an api token: give one of `tenure tokens create`")
     services.authenticator.check_rate(principal, address_of(call.request))
     seconds = services.options.session_hours * 3600
     session = await services.tokens.start_session(principal, seconds)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from pydantic import Field
 from typing_extensions import TypedDict
 
 from tenure.client.rates import Latency, joined, latencies
 from tenure.model.durations import to_seconds
+from tenure.model.options import check_option
 from tenure.store.stats import FleetMinuteRow, Span
 from tenure.web.api_routes import ApiCall, RequestModel
 from tenure.web.fleet_stats import Group, QueueCounts
-from tenure.web.problems import Problem
+from tenure.web.problems import invalid_value
 
 LONGEST = 90 * 86400.0  # seconds: counters are kept for 90 days
 HOURS_KEPT = 8 * 86400.0  # seconds: for how long latencies are kept by hour
@@ -22,9 +25,9 @@ class SpanQuery(RequestModel):
 
     @property
     def seconds(self) -> float:
-        seconds = to_seconds(self.last, what="last")
+        seconds = check_option("last", partial(to_seconds, what="last"), self.last)
         if not 60 <= seconds <= LONGEST:
-            raise Problem(422, "invalid-value", f"query.last is {self.last!r}: give a duration from 1m to 90d")
+            raise invalid_value("query.last", f"is {self.last!r}: give a duration from 1m to 90d")
         return seconds
 
 
@@ -262,10 +265,13 @@ async def get_latencies(call: ApiCall, query: LatencyQuery) -> LatencyReply:
 def _step(query: SteppedQuery, finest: float | None = None) -> float:
     seconds = query.seconds
     finest = finest or (60.0 if seconds <= 86400 else 3600.0)
-    step = _rounded(seconds / 60, finest) if query.step is None else to_seconds(query.step, what="step")
+    if query.step is None:
+        return _rounded(seconds / 60, finest)
+    step = check_option("step", partial(to_seconds, what="step"), query.step)
     if step < finest or step % finest or seconds / step > MOST_STEPS:
-        raise Problem(422, "invalid-value", f"query.step is {query.step!r}: give a multiple of {finest:g} s, at most "
-                      f"{MOST_STEPS} steps in all")  # fmt: skip
+        raise invalid_value(
+            "query.step", f"is {query.step!r}: give a multiple of {finest:g} s, at most {MOST_STEPS} steps in all"
+        )
     return step
 
 
