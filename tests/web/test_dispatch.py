@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import contextmanager
+from datetime import datetime
 
 import pytest
 
-from tenure import Tenure
+from tenure import StoreUnavailable, Tenure
+from tenure.web.security.principal import Principal, Scope
 from tests.waiting import until
 
 
@@ -38,6 +41,69 @@ async def test_the_options_of_a_call(jobs, serving):
     for shown in (sent["job"], job):
         assert (shown["priority"], shown["queue"], shown["capability"]) == (75, "slow", "gpu")
         assert (shown["max_attempts"], shown["timeout"], shown["state"], shown["meta"]) == (7, 30.0, "scheduled", {"a": 1})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"args": {"format": "csv", "rows": "5"}},
+        {"queue": "slow", "priority": "high", "capability": "gpu", "max_attempts": 7, "timeout": "30s", "meta": {"a": [1]}},
+        {"key": "k", "key_for": "1h"},
+        {"delay": 60},
+        {"delay": 0},
+        {"run_at": "2020-01-01T00:00:00Z"},
+        {"run_at": "2100-01-01T00:00:00+02:00"},
+        {"run_at": "2100-01-01T00:00:00Z", "meta": {"a": 1}},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("hook", ["no hook", "authorize", "around_enqueue"])
+async def test_the_job_in_the_answer_is_the_stored_one(jobs, serving, options, hook):
+    async def authorize(request):
+        return Principal(name="ann", scope=Scope.ADMIN, auth={"user": "ann"})
+
+    if hook == "around_enqueue":
+
+        @jobs.around_enqueue
+        @contextmanager
+        def traced(calls):
+            yield [call.with_meta(trace="t1") for call in calls]
+
+    web = await (await serving.serve(authorize=authorize)).client() if hook == "authorize" else await serving.admin()
+    answer = await web.post("/jobs/export_users/dispatch", json={"args": {"format": "csv"}, **options})
+    assert answer.status_code == 202, answer.text
+    job = answer.json()["job"]
+    stored = (await web.get(f"/jobs/{job['id']}")).json()
+    assert stored["auth"] == ({"user": "ann"} if hook == "authorize" else None)
+    if (
+        hook != "around_enqueue" and not options.get("delay") and "run_at" not in options
+    ):  # not read back: by the clock of this process
+        for name in ("created_at", "enqueued_at"):
+            apart = datetime.fromisoformat(job.pop(name)) - datetime.fromisoformat(stored.pop(name))
+            assert abs(apart.total_seconds()) < 60
+    assert job == stored
+
+
+async def test_a_job_that_expires_is_shown_as_it_is_stored(jobs, serving):
+    @jobs.job(expires="1h")
+    async def perishable() -> None: ...
+
+    web = await serving.admin()
+    job = (await web.post("/jobs/perishable/dispatch", json={})).json()["job"]
+    assert job["expires_at"] is not None
+    assert job == (await web.get(f"/jobs/{job['id']}")).json()
+
+
+async def test_a_job_that_cannot_be_read_back_is_accepted(jobs, serving, sql, monkeypatch):
+    async def away(client, job_id):
+        raise StoreUnavailable("away")
+
+    web = await serving.admin()
+    monkeypatch.setattr("tenure.client.client.Client.find", away)
+    answer = await web.post("/jobs/export_users/dispatch", json={"args": {"format": "csv"}, "delay": 60})
+    assert (answer.status_code, answer.json()["job"]) == (202, None)
+    assert sql("select count(*) from tenure.jobs where id = %s", answer.json()["id"]) == [(1,)]
 
 
 async def test_a_wrong_argument_is_refused_with_its_path(jobs, serving):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import logging
 from typing import Any
 from uuid import UUID
 
@@ -14,14 +16,19 @@ from tenure.client.named import UnknownJob, call_by_name
 from tenure.client.options import CallOptions, Options, call_options
 from tenure.client.sending import send_call
 from tenure.client.status import JobStatus
+from tenure.model.errors import StoreUnavailable
 from tenure.model.ids import uuid7_time
+from tenure.model.payloads import Json
 from tenure.model.states import State
+from tenure.store.faults import Refused, StatementTimeout
 from tenure.web.api.jobs import shown
 from tenure.web.api_routes import ApiCall, Reply, RequestModel
 from tenure.web.job_views import JobView
 from tenure.web.kind_directory import check_args
 from tenure.web.problems import Problem
 from tenure.web.security.redaction import refuse_redacted
+
+log = logging.getLogger("tenure")
 
 IDEMPOTENCY_KEY = "idempotency-key"
 KEPT_FOR = "24h"
@@ -56,7 +63,9 @@ class Dispatched(TypedDict):
     same_input: bool
     """False when that one was given other input."""
     job: JobView | None
-    """None if the earlier job has been deleted, or its retention is over."""
+    """None if it could not be read: the earlier job has been deleted, or its retention is over. Of a new job without a time,
+    `created_at` and `enqueued_at` are by the clock of the web server, and `limit_group` is null: `GET /jobs/{id}` has the stored
+    values."""
 
 
 async def dispatch_job(call: ApiCall, body: DispatchBody) -> Dispatched | Reply:
@@ -80,11 +89,11 @@ async def dispatch_job(call: ApiCall, body: DispatchBody) -> Dispatched | Reply:
         raise Problem(
             422, "idempotency-key-reused", "this Idempotency-Key was used with other arguments: use a new key for each request"
         )
-    written = _new_job(made, body)
-    call.note(subject=str(handle.id), request={"kind": kind, **_without_secrets(call, body, written)})
-    job = await _existing(call, handle.id) if handle.existed else written
+    plain = _plain_job(made)
+    call.note(subject=str(handle.id), request={"kind": kind, **_without_secrets(call, body, plain)})
+    job = await _existing(call, handle.id) if handle.existed else await _written(call, made, plain)
     if job is not None and handle.existed:
-        call.note(request={"kind": kind, **_without_secrets(call, body, written, job)})
+        call.note(request={"kind": kind, **_without_secrets(call, body, plain, job)})
     reply: Dispatched = {
         "id": str(handle.id),
         "kind": kind,
@@ -159,14 +168,29 @@ def _header_key(call: ApiCall) -> str | None:
     return f"request:{owner}:{text}"
 
 
-def _new_job(made: Call[Any], body: DispatchBody) -> JobStatus:
-    """As it was written. Not read back: that would double the cost of a dispatch."""
+async def _written(call: ApiCall, made: Call[Any], plain: JobStatus) -> JobStatus | None:
+    """PostgreSQL decides when a job with a time is due, and hooks may have changed the call: such jobs are read back. The job is
+    accepted, so it is no error if that fails."""
+    if made.fields.is_plain and not call.services.runtime.around_enqueue:
+        return plain
+    try:
+        return await call.services.client.find(made.id)
+    except (StoreUnavailable, StatementTimeout, Refused) as error:
+        log.warning("new job could not be read", extra={"job_id": str(made.id), "error": str(error)})
+        return None
+
+
+def _plain_job(made: Call[Any]) -> JobStatus:
+    """As a job without a time was written. Not read back: that would double the cost of a dispatch."""
     fields = made.fields
-    later = fields.delay is not None or fields.run_at is not None
     return JobStatus(
-        id=made.id, kind=fields.kind, queue=fields.queue, state=State.SCHEDULED if later else State.PENDING,
-        priority=fields.priority, capability=fields.capability, attempt=0, max_attempts=fields.max_attempts, crashes=0, fence=0,
-        worker_id=None, enqueued_at=uuid7_time(made.id), run_at=fields.run_at, started_at=None, finished_at=None, error=None,
-        input=body.args, output=None, timeout=fields.timeout, key=made.key, parent_id=None, enqueued_by=made.sender.by, auth=None,
-        meta=body.meta,
+        id=made.id, kind=fields.kind, queue=fields.queue, state=State.PENDING, priority=fields.priority,
+        capability=fields.capability, attempt=0, max_attempts=fields.max_attempts, crashes=0, fence=0, worker_id=None,
+        enqueued_at=uuid7_time(made.id), run_at=None, started_at=None, finished_at=None, error=None,
+        input=json.loads(made.input), output=None, timeout=fields.timeout, key=made.key, parent_id=None,
+        enqueued_by=made.sender.by, auth=_read(made.auth), meta=_read(made.meta), chain_id=made.id,
     )  # fmt: skip
+
+
+def _read(text: Json | None) -> Any:
+    return None if text is None else json.loads(text)
