@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tenure.web.openapi import BODY_ERRORS, COMMON, document
+from tenure.web.openapi import BODY_ERRORS, COMMON, EVERYWHERE, document
 from tenure.web.route_table import ROUTES
 
 PAGE = Path(__file__).with_name("rest.md")
@@ -35,7 +35,7 @@ def _head() -> Iterator[str]:
     yield HEAD
     yield "| status | meaning |"
     yield "|---|---|"
-    for status, text in sorted({**COMMON, **BODY_ERRORS}.items()):
+    for status, text in sorted({**COMMON, **EVERYWHERE, **BODY_ERRORS}.items()):
         yield f"| {status} | {text} |"
     yield ""
 
@@ -83,7 +83,7 @@ def _answers(responses: dict[str, Any], success: int) -> Iterator[str]:
 
 
 def _own(responses: dict[str, Any], success: int) -> Iterator[tuple[str, str]]:
-    common = {str(status) for status in (*COMMON, *BODY_ERRORS)}
+    common = {str(status) for status in (*COMMON, *EVERYWHERE, *BODY_ERRORS)}
     for status, told in responses.items():
         if status not in common and status != str(success):
             yield status, told["description"].rstrip(".")

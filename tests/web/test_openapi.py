@@ -162,3 +162,23 @@ async def test_arbitrary_requests_are_answered_as_described(jobs, serving):
         if route.scope is not None:
             refused = await stranger.request(route.method, path, params=params, json=body if route.changes else None)
             assert refused.status_code >= 400
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("POST", "/stats", {"GET", "HEAD"}),
+        ("PATCH", "/schedules", {"GET", "HEAD", "POST"}),
+        ("POST", "/limits/queue:mail", {"DELETE", "PUT"}),
+        ("HEAD", "/jobs/x/dispatch", {"POST"}),
+    ],
+)
+async def test_a_wrong_method_is_answered_with_the_right_ones(jobs, serving, method, path, allowed):
+    answer = await (await serving.admin()).request(method, path)
+    assert answer.status_code == 405
+    assert set(answer.headers["allow"].split(", ")) == allowed
+
+
+def test_every_operation_has_the_statuses_that_any_request_may_get():
+    operations = [operation for path in document()["paths"].values() for operation in path.values()]
+    assert all({"405", "421", "431"} <= operation["responses"].keys() for operation in operations)

@@ -25,6 +25,12 @@ COMMON = {
     429: "Too many requests; wait for `Retry-After` seconds.",
     503: "PostgreSQL cannot be reached, or took too long.",
 }
+EVERYWHERE = {
+    405: "The path exists, but not with this method; `Allow` lists its methods.",
+    421: "The server does not serve the name in the header `Host`.",
+    431: "The headers are too large.",
+}
+"""Also on routes that need no token."""
 BODY_ERRORS = {400: "The request cannot be read.", 408: "The body did not arrive in time.", 413: "The body is larger than 1 MiB.",
                415: "The body is not JSON."}  # fmt: skip
 
@@ -154,7 +160,7 @@ def _responses(route: ApiRoute, references: dict[str, dict[str, Any]]) -> dict[s
     answers = {str(route.success): success}
     problem = {"content": {MEDIA_TYPE: {"schema": references[PROBLEM]}}}
     common = {422: COMMON[422], 503: COMMON[503]} if route.scope is None else COMMON
-    for status, text in {**common, **(BODY_ERRORS if route.changes else {}), **route.statuses}.items():
+    for status, text in {**common, **EVERYWHERE, **(BODY_ERRORS if route.changes else {}), **route.statuses}.items():
         if status < 300:
             answers[str(status)] = {**success, "description": text} if status != 204 else {"description": text}
         else:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
-from starlette.routing import Route, Router, WebSocketRoute
+from starlette.routing import Match, Route, Router, WebSocketRoute
 
 from tenure.web.live.websocket import live_endpoint
 from tenure.web.pipeline import Endpoint
@@ -43,7 +43,8 @@ class WebApp:
         self._services: dict[asyncio.AbstractEventLoop, WebServices] = {}
         routes = [Route(f"/_api{one.path}", Endpoint(one, self.services).respond, methods=[one.method]) for one in ROUTES]
         routes += [Route("/static/{name:path}", self._static, methods=["GET"]), Route("/", self._dashboard, methods=["GET"])]
-        others = [Route(path, _wrong_method, methods=METHODS) for path in dict.fromkeys(route.path for route in routes)]
+        self._routes = routes
+        others = [Route(path, self._wrong_method, methods=METHODS) for path in dict.fromkeys(route.path for route in routes)]
         self._router = Router(
             [*routes, *others, WebSocketRoute("/_api/live", live_endpoint(self.services))],
             redirect_slashes=False,
@@ -109,6 +110,13 @@ class WebApp:
         assert response is not None
         return add_headers(response)
 
+    async def _wrong_method(self, request: Request) -> Response:
+        """For paths that exist, with methods that they do not have."""
+        matching = [route for route in self._routes if route.matches(request.scope)[0] is not Match.NONE]
+        allowed = ", ".join(sorted({method for route in matching for method in route.methods or ()}))
+        detail = f"{request.method} is not possible here: use {allowed}; /_api/openapi.json lists all routes"
+        return add_headers(Problem(405, "method-not-allowed", detail, headers={"Allow": allowed}).response())
+
     async def _not_found(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 4404})
@@ -160,12 +168,6 @@ def create_app(
             session_hours=session_hours,
         ),
     )
-
-
-async def _wrong_method(request: Request) -> Response:
-    """For paths that exist, with methods that they do not have."""
-    problem = Problem(405, "method-not-allowed", f"{request.method} is not possible here: /_api/openapi.json lists what is")
-    return add_headers(problem.response())
 
 
 def _headers_too_large() -> Problem:
