@@ -49,7 +49,7 @@ class WorkerSettings:
     """How long running jobs may continue after SIGTERM before they are requeued. Kubernetes kills after 30."""
 
     stall_limit_seconds: float = 600.0
-    """A process whose event loop has not run for this long is frozen, and is killed. Handlers that block the loop on
+    """A process whose event loop has not run for this long is stalled, and is killed. Handlers that block the loop on
     purpose belong in a thread."""
 
     poll_interval_ms: int = 250

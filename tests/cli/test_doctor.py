@@ -56,7 +56,9 @@ def test_lost_workers_and_duties_without_a_leader_or_with_a_stuck_one(line, data
     )
     [reaper, stager] = line.json("leaders")["leaders"]
     assert (reaper["stuck"], reaper["holds"], stager["stuck"], stager["holds"]) == (False, False, True, True)
-    assert "stuck" in line("leaders").stdout
+    shown = line("leaders").stdout
+    assert "stuck" in shown
+    assert "expired" in shown
 
 
 def test_what_only_the_leader_has_found_is_shown(line, database):

@@ -126,7 +126,7 @@ async def test_a_child_frozen_beyond_the_stall_limit_is_killed_and_its_jobs_are_
 
     await ended(child, within=PATIENCE)
     await until(lambda: ledger.runs(job), is_=[2])
-    assert "worker process is frozen; killing it" in worker.said
+    assert "worker process is stalled; killing it" in worker.said
     ledger.release()
     await queue.completed(job)
     assert queue.of(job, "attempt", "crashes") == (1, 1)

@@ -190,8 +190,8 @@ BUGS = (
         caught_by=(f"{LEASES}::test_the_lease_of_a_process_whose_loop_is_blocked_is_renewed_all_the_same",),
     ),
     Bug(
-        name="frozen_for_ever",
-        breaks="a frozen process is kept alive, and its jobs with it",
+        name="stalled_forever",
+        breaks="a stalled process is kept alive, and its jobs with it",
         promise=Promise.BACK,
         edits=(Edit(SUPERVISOR, "                child.kill()\n        if os.getpid() == 1:", "        if os.getpid() == 1:"),),
         caught_by=(f"{LEASES}::test_a_child_frozen_beyond_the_stall_limit_is_killed_and_its_jobs_are_requeued",),

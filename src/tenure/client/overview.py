@@ -82,7 +82,7 @@ class LeaderStatus:
 
     @property
     def state(self) -> str:
-        return "stuck" if self.stuck else "holds" if self.holds else "ran out" if self.is_duty else "free"
+        return "stuck" if self.stuck else "holds" if self.holds else "expired" if self.is_duty else "free"
 
     @property
     def is_duty(self) -> bool:

@@ -303,7 +303,7 @@ class Supervisor:
     # Local checks, without PostgreSQL
 
     async def _guard(self) -> float:
-        """Kills children that are frozen or did not stop in time, and reaps the orphans of a container."""
+        """Kills children that are stalled or did not stop in time, and reaps the orphans of a container."""
         for child in list(self.children):
             if time.monotonic() > child.stop_deadline:
                 facts = {"child_pid": child.pid, "worker": child.name}
@@ -312,7 +312,7 @@ class Supervisor:
                 child.kill()
             if child.serving and child.hello and child.silence > child.hello.stall_limit:
                 facts = {"child_pid": child.pid, "worker": child.name, "silent_seconds": round(child.silence)}
-                log.error("worker process is frozen; killing it", extra=facts)
+                log.error("worker process is stalled; killing it", extra=facts)
                 child.kill()
         if os.getpid() == 1:
             reap_orphans({child.pid for child in self.children})

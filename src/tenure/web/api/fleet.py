@@ -31,7 +31,7 @@ class LeaderView(TypedDict):
 
     duty: str
     state: str
-    """holds, stuck, ran out; free for a lease of your own that is not held."""
+    """holds, stuck, expired; free for a lease of your own that is not held."""
     holder: str
     worker: str | None
     """The name of a worker of that holder."""

@@ -76,7 +76,7 @@ function flags() {
   if (!fleet) return found;
   const paused = fleet.queues.filter((queue) => queue.paused_at).length;
   const lost = fleet.fleet.filter((worker) => !worker.alive && worker.died_how !== "stopped").length;
-  const stuck = fleet.leaders.filter((leader) => leader.state === "stuck" || leader.state === "ran out").length;
+  const stuck = fleet.leaders.filter((leader) => leader.state === "stuck" || leader.state === "expired").length;
   if (paused) found.queues = ["warn", `${paused} paused`, `${paused} queues are paused`];
   if (lost) found.workers = ["bad", `${lost} lost`, `${lost} workers are lost`];
   if (stuck) found.leaders = ["bad", `${stuck} stuck`, `${stuck} duties are stuck`];
