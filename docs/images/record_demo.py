@@ -25,7 +25,7 @@ LINES = 80  # more than the demo prints: nothing scrolls
 HINTS = "Next steps:"
 
 FONTS = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
-COLOURS = TerminalTheme(
+COLORS = TerminalTheme(
     background=(22, 27, 34),
     foreground=(214, 220, 228),
     normal=[
@@ -64,7 +64,7 @@ def _read(terminal: int) -> bytes:
 
 
 def last_screen(written: str) -> list[str]:
-    """The lines on the screen at the end, with their colours. Knows the movements that rich uses: up, and erase the line."""
+    """The lines on the screen at the end, with their colors. Knows the movements that rich uses: up, and erase the line."""
     screen: defaultdict[int, str] = defaultdict(str)
     row = 0
     for part in CONTROL.split(written):
@@ -86,7 +86,7 @@ def draw(lines: list[str]) -> str:
         text.rstrip()
         console.print(text, highlight=False, soft_wrap=True)
     console.print()  # room below the last line
-    picture = console.export_svg(title="tenure demo", theme=COLOURS, unique_id="demo")
+    picture = console.export_svg(title="tenure demo", theme=COLORS, unique_id="demo")
     # A picture in a page cannot load fonts from elsewhere.
     picture = re.sub(r"@font-face \{.*?\}\s*", "", picture, flags=re.DOTALL)
     return picture.replace("Fira Code, monospace", FONTS).replace("arial", "sans-serif")

@@ -87,7 +87,7 @@ class PeriodicTask:
         return backoff(self._failures)
 
     async def _sleep(self, seconds: float) -> None:
-        # While turns fail, a wake-up must not turn the back-off into a busy loop.
+        # While turns fail, a wake-up must not turn the backoff into a busy loop.
         sooner = self._ending if self._failures else self._woken
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):

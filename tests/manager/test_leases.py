@@ -46,7 +46,7 @@ async def test_an_outcome_that_comes_after_the_takeover_is_refused_and_said_so(s
 
     ledger.release()
 
-    await until(lambda: "its lease was lost, so its outcome was rejected" in worker.said)
+    await until(lambda: "outcome rejected: the run had lost its lease" in worker.said)
     assert queue.of(job, "state", "fence") == ("running", 2)
     [another] = queue.add("quick")
     await queue.completed(another)

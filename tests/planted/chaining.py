@@ -92,7 +92,7 @@ BUGS = (
     ),
     Bug(
         name="one_per_ending",
-        breaks="a job that waits for several chains that end together waits for ever",
+        breaks="a job that waits for several chains that end together waits forever",
         promise=Promise.CHAINS,
         edits=(Edit(RESOLVE, "greatest(d.missing - t.chains, 0)", "greatest(d.missing - 1, 0)"),),
         caught_by=(f"{BLOCKERS}::test_a_large_fan_in_costs_each_ending_once",),
@@ -162,7 +162,7 @@ BUGS = (
     ),
     Bug(
         name="circles_wait_for_ever",
-        breaks="a link that waits for its own chain waits for ever instead of failing",
+        breaks="a link that waits for its own chain waits forever instead of failing",
         promise=Promise.CHAINS,
         edits=(Edit(ARM, "((f.job_id, f.chain_id) in", "((f.job_id, f.job_id) in"),),
         caught_by=(f"{BLOCKERS}::test_a_link_that_waits_for_its_own_chain_fails_with_an_explanation",),

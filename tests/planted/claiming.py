@@ -108,7 +108,7 @@ BUGS = (
     ),
     Bug(
         name="claim_without_the_share_lock",
-        breaks="a job claimed while its worker is condemned stays held for ever, and no process runs it",
+        breaks="a job claimed while its worker is condemned stays held forever, and no process runs it",
         promise=Promise.BACK,
         edits=(
             Edit(

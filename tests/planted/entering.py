@@ -96,7 +96,7 @@ BUGS = (
     ),
     Bug(
         name="key_never_freed",
-        breaks="a key for live jobs is kept for ever",
+        breaks="a key for live jobs is kept forever",
         promise=Promise.KEYS,
         edits=(
             Edit(

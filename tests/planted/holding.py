@@ -35,7 +35,7 @@ BUGS = (
     ),
     Bug(
         name="holders_without_a_row_ignored",
-        breaks="jobs of a worker whose row is gone stay with it for ever",
+        breaks="jobs of a worker whose row is gone stay with it forever",
         promise=Promise.BACK,
         edits=(
             Edit(
@@ -48,7 +48,7 @@ BUGS = (
     ),
     Bug(
         name="claims_without_a_row_ignored",
-        breaks="jobs held under a claim whose row is gone stay there for ever",
+        breaks="jobs held under a claim whose row is gone stay there forever",
         promise=Promise.BACK,
         edits=(Edit("store/sql/workers/condemn_unknown.sql", "where e.claim_id is not null and", "where false and"),),
         caught_by=(f"{CLAIM_ROWS}::test_jobs_of_a_claim_without_a_row_are_requeued_and_run_again",),
@@ -205,7 +205,7 @@ BUGS = (
     ),
     Bug(
         name="slot_of_a_canceled_handler",
-        breaks="a handler that cancels its own task keeps its slot and its job for ever",
+        breaks="a handler that cancels its own task keeps its slot and its job forever",
         promise=Promise.TIME,
         edits=(
             Edit(
@@ -226,7 +226,7 @@ BUGS = (
     ),
     Bug(
         name="slot_of_a_run_that_never_began",
-        breaks="a run whose task is canceled before its first step keeps its slot and its job for ever",
+        breaks="a run whose task is canceled before its first step keeps its slot and its job forever",
         promise=Promise.TIME,
         edits=(NEVER_CLOSED,),
         caught_by=(f"{HELD}::test_a_run_that_is_canceled_before_its_first_step_frees_its_slot",),

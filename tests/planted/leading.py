@@ -302,7 +302,7 @@ BUGS = (
     ),
     Bug(
         name="refused_rows_forgotten",
-        breaks="a row that was refused once is left out for ever",
+        breaks="a row that was refused once is left out forever",
         promise=Promise.TIME,
         edits=(
             Edit(

@@ -16,7 +16,7 @@ CLEARED = "claim_id = null, held_group = null,"
 def counted_after(file: str, how: str, way: str) -> Bug:
     return Bug(
         name=f"counted_after_it_was_{how}",
-        breaks=f"a job that was {how} counts towards its limit for ever, and is never claimed again",
+        breaks=f"a job that was {how} counts towards its limit forever, and is never claimed again",
         promise=Promise.LIMITS,
         edits=(Edit(f"store/sql/{file}.sql", CLEARED, "claim_id = null,"),),
         caught_by=(f"{HELD}[{way}]",),
@@ -130,7 +130,7 @@ BUGS = (
     ),
     Bug(
         name="priority_before_turns",
-        breaks="a tenant with urgent jobs keeps all others waiting for ever",
+        breaks="a tenant with urgent jobs keeps all others waiting forever",
         promise=Promise.LIMITS,
         edits=(
             Edit(

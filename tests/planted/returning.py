@@ -29,7 +29,7 @@ BUGS = (
     ),
     Bug(
         name="worker_row_removed_too_soon",
-        breaks="a job that was locked when the jobs of its dead worker were requeued stays held for ever",
+        breaks="a job that was locked when the jobs of its dead worker were requeued stays held forever",
         promise=Promise.BACK,
         edits=(
             Edit(
@@ -71,7 +71,7 @@ BUGS = (
     ),
     Bug(
         name="no_quarantine",
-        breaks="a job that kills its worker is given to the next one for ever",
+        breaks="a job that kills its worker is given to the next one forever",
         promise=Promise.BACK,
         edits=(Edit("store/functions/quarantine.sql", "case when crashes >= most", "case when crashes > most"),),
         caught_by=(f"{ORPHANS}::test_a_crash_is_counted_but_uses_no_attempt_and_the_third_dead_letters_the_job",),
@@ -117,7 +117,7 @@ BUGS = (
     ),
     Bug(
         name="expired_lease_is_no_crash",
-        breaks="a job that never sends a heartbeat is given to one worker after the other for ever",
+        breaks="a job that never sends a heartbeat is given to one worker after the other forever",
         promise=Promise.BACK,
         edits=(Edit(EXPIRE, "crashes = j.crashes + 1, attempt", "attempt"),),
         caught_by=(PROPERTIES,),
@@ -225,7 +225,7 @@ BUGS = (
     ),
     Bug(
         name="clean_exit_is_no_crash",
-        breaks="a handler that ends its process with exit code 0 is given the next one for ever",
+        breaks="a handler that ends its process with exit code 0 is given the next one forever",
         promise=Promise.BACK,
         edits=(Edit(LIFE, '"stopped" if child.stopped_cleanly or', '"stopped" if child.exit_code == 0 or'),),
         caught_by=(
@@ -234,7 +234,7 @@ BUGS = (
     ),
     Bug(
         name="suspects_among_others",
-        breaks="neighbours of a job that kills its worker are dead-lettered with it",
+        breaks="neighbors of a job that kills its worker are dead-lettered with it",
         promise=Promise.BACK,
         edits=(Edit("manager/spec.py", 'jobs: Which = "healthy"', 'jobs: Which = "all"'),),
         caught_by=(

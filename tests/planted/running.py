@@ -44,7 +44,7 @@ BUGS = (
     ),
     Bug(
         name="abandoned_keeps_its_slot",
-        breaks="a coroutine that ignores its cancellation takes a slot away for ever",
+        breaks="a coroutine that ignores its cancellation takes a slot away forever",
         promise=Promise.TIME,
         edits=(Edit("worker/run/slots.py", "        self._close(run, self._of_abort(run, asyncio.CancelledError()))\n", ""),),
         caught_by=("tests/worker/test_stubborn.py::test_a_coroutine_that_ignores_its_cancellation_loses_its_slot",),

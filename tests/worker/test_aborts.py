@@ -104,7 +104,7 @@ async def test_the_outcome_of_a_stale_run_is_refused(app, database, caplog):
         await started.wait()
         take_over(database.sql)
         go_on.set()
-        await until(lambda: "its outcome was rejected" in caplog.text)
+        await until(lambda: "outcome rejected: the run had lost its lease" in caplog.text)
         status = await handle.status()
     assert (status.state, status.fence, status.output) == ("running", 2, None)
 

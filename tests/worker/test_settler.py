@@ -251,7 +251,7 @@ async def test_outcomes_that_cannot_be_written_stop_further_claims_and_are_repor
         await until(lambda: parked.backlog, is_=0)
         assert ran <= 4 * 2 + 2 * 2
         await worker.stop()
-        [told] = [record for record in caplog.records if "could not be written before the stop" in record.message]
+        [told] = [record for record in caplog.records if "could not be written before shutdown" in record.message]
         assert told.jobs == ran
     finally:
         database.sql("drop trigger deny on tenure.history")

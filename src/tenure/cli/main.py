@@ -42,7 +42,7 @@ GROUPS = {
         "doctor": ("tenure.cli.doctor:doctor", "Find what slows or stops jobs, or soon will."),
     },
     "Web": {
-        "web": ("tenure.cli.web:web", "Serve the REST API, live updates and metrics."),
+        "web": ("tenure.cli.web:web", "Serve the dashboard, the REST API, live updates and metrics."),
         "tokens": ("tenure.cli.tokens:tokens", "Create, list and revoke tokens of the web API."),
         "typegen": ("tenure.cli.typegen:typegen", "Write TypeScript types and trackers for the kinds of jobs."),
     },

@@ -23,7 +23,7 @@ MARGIN = 14  # lines of a screen that are not for queues and workers
 @click.command()
 @with_context
 @click.option("--once", is_flag=True, help="Print one frame and exit; the default without a terminal.")
-@click.option("--every", type=param_types.DURATION, default=1.0, show_default="1s", help="How often to refresh.")
+@click.option("--every", type=param_types.DURATION, default="1s", show_default=True, help="How often to refresh.")
 async def top(context: CommandContext, once: bool, every: float) -> None:
     """Watch queues, workers and leaders, live, until Ctrl-C. With --json, print one snapshot.
 

@@ -14,7 +14,12 @@ from tenure.cli.web_extra import needs_web_extra
 @options.as_json
 @options.app
 @options.database
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on; others need a token.")
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="The address to listen on. Any address other than loopback requires a token.",
+)
 @click.option("--port", default=8080, show_default=True, type=click.IntRange(0, 65535))
 @click.option("--fd", type=int, hidden=True, help="A socket that listens, from the process that starts this one.")
 @click.option("--allowed-host", "allowed_hosts", multiple=True, help="A name in the Host header to accept; repeatable.")

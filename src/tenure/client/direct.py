@@ -1,4 +1,4 @@
-"""Enqueueing without an event loop: on one synchronous connection per process.
+"""Enqueuing without an event loop: on one synchronous connection per process.
 
 Threads that enqueue while a statement is under way wait, and the next statement sends the jobs of all of them.
 """

@@ -80,7 +80,7 @@ class Job(_Enqueues[P, R], Generic[Q, P, T, R]):
         return self._kind
 
     def __call__(self, *args: Q.args, **kwargs: Q.kwargs) -> T:
-        """Calls the function directly, without enqueueing anything."""
+        """Calls the function directly, without enqueuing anything."""
         result: T = self._kind.fn(*args, **kwargs)
         return result
 

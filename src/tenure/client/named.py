@@ -1,4 +1,4 @@
-"""Enqueueing by name, for services that do not import the handlers."""
+"""Enqueuing by name, for services that do not import the handlers."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def settle_data(home: Home, account: Account) -> Path:
         state = _state_folder(home, account)
         home.data_link.symlink_to(state / "pg")
         facts = {"account": account.name, "home": str(home.folder), "folder": str(home.data)}
-        log.info("the server's account cannot reach the home; the data is stored elsewhere", extra=facts)
+        log.info("the server's account cannot reach the server's folder; the data is stored elsewhere", extra=facts)
     return home.data
 
 

@@ -69,4 +69,4 @@ def main(folder: Path) -> None:
             if try_lock(guarding):
                 Guardian(home, guarding).watch()
     except FileNotFoundError:
-        log.info("the home does not exist any more: %s", home.folder)
+        log.info("the server's folder does not exist any more: %s", home.folder)

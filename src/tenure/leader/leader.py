@@ -306,7 +306,7 @@ class Leader:
             # A round that started meanwhile may have found that its term is over, and removed it.
             if self._held.get(name) is old[name]:
                 del self._held[name]
-                log.debug("duty handed over", extra={"duty": name, "term": old[name].term.term})
+                log.debug("duty released to another process", extra={"duty": name, "term": old[name].term.term})
                 self._events.emit(LeaderDeposed(duty=name, term=old[name].term.term))
         for held in old.values():
             held.since = boottime()  # there is no other process: tried again after the same time

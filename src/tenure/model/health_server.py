@@ -131,5 +131,5 @@ class Clock:
             yield Finding(
                 "clock",
                 f"the server's clock is {span(abs(self.difference))} {order} this machine's: ids and log lines are out of order",
-                "synchronise both by NTP",
+                "synchronize both by NTP",
             )

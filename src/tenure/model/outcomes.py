@@ -141,7 +141,7 @@ def _in_utc(until: datetime) -> datetime:
 
 @checks_fields
 class RetryAfter(Outcome):
-    """Try again after `delay`, whatever the job's back-off is. The attempt is spent: without another one, it is a dead letter.
+    """Try again after `delay`, whatever the job's backoff is. The attempt is spent: without another one, it is a dead letter.
 
     `raise RetryAfter("30s") from error` keeps the error with the job. For a wait that is not a failure, use `Snooze`.
     """

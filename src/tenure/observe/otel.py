@@ -65,7 +65,7 @@ class Telemetry:
         self._processing = meter.create_histogram("messaging.process.duration", "s", "Duration of an attempt.")
         self._waiting = meter.create_histogram("tenure.job.wait.duration", "s", "From the enqueue of a job to an attempt.")
 
-    # Enqueueing
+    # Enqueuing
 
     @contextmanager
     def around_enqueue(self, calls: Sequence[Call[Any]]) -> Iterator[Sequence[Call[Any]]]:

@@ -1,6 +1,6 @@
 """How many connections handlers may hold: one for each slot, and one more when otherwise no run could continue.
 
-If every run that holds a connection waits for another one, all of them wait for ever. In that case the first of them gets a
+If every run that holds a connection waits for another one, all of them wait forever. In that case the first of them gets a
 connection beyond the quota.
 """
 

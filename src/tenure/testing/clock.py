@@ -14,7 +14,7 @@ def travel(
 ) -> datetime:
     """Sets the clock of the app's test database ahead, `travel(app, hours=25)`, or to a later time, and returns its time.
 
-    Delays, back-off, rates, schedules, keys and leases all go by it. It keeps running from there, until the next test begins.
+    Delays, backoff, rates, schedules, keys and leases all go by it. It keeps running from there, until the next test begins.
     """
     database = app.settings.database
     check_is_for_tests(database)

@@ -77,7 +77,7 @@ async def drain(
     """Runs all jobs that are due, those that they enqueue included, until none is left, and returns the runs in the order in
     which they ended.
 
-    Retries are run at once; with `retries=False` they wait for their back-off, and `travel()` makes them due. Jobs with a later
+    Retries are run at once; with `retries=False` they wait for their backoff, and `travel()` makes them due. Jobs with a later
     time are left alone. So are jobs that a limit holds back, and jobs that this app does not define. With `skip_sleeps`, the
     clock is set ahead to the time at which the next workflow wakes up, whenever there is nothing else to run: workflows run to
     their end, or until they wait for an event.

@@ -3,7 +3,7 @@
 Closed by default: without a token, a session or the hook of the host application nothing is answered but the probes.
 
 - `route_table`: every route, in one table; `api_routes` what a route is, `api/` their handlers
-- `pipeline`: the way of a request; `security/` its checks; `problems` its errors; `openapi` its description
+- `pipeline`: what every request passes through; `security/` its checks; `problems` its errors; `openapi` its description
 - `live/`: subscriptions, one look-up for all viewers; `fleet_stats` and `metrics`: counts that all viewers share
 - `static_files`: the tracker for pages
 - `web_app`: the ASGI app; `services` what it holds for each event loop; `server` runs it for `tenure web`

@@ -1,4 +1,4 @@
-"""The way of a request: origin, authentication, rate, scope, validation, audit log, handler, answer. The same for every route."""
+"""What every request passes through: origin, authentication, rate, scope, validation, audit log, handler, answer."""
 
 from __future__ import annotations
 

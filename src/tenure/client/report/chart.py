@@ -32,7 +32,7 @@ _TONES = {
 
 
 def tone(what: str) -> str:
-    """The colour of a state, an outcome or a moment. Always one of our own names: it is written into a class attribute."""
+    """The color of a state, an outcome or a moment. Always one of our own names: it is written into a class attribute."""
     return _TONES.get(what, "calm")
 
 

@@ -161,7 +161,7 @@ class Slots:
             async with asyncio.timeout(FLUSH_PATIENCE):
                 await self.settler.written()
         if unwritten := self.settler.unwritten:
-            log.warning("outcomes could not be written before the stop; these jobs will run again", extra={"jobs": unwritten})
+            log.warning("outcomes could not be written before shutdown; these jobs will run again", extra={"jobs": unwritten})
 
     async def close(self) -> None:
         await self.process_pool.close()
@@ -316,7 +316,10 @@ class Slots:
             await self._link.fetch(late_outputs.set_output(run.job_id, run.claim_id, settlement.output or "null"))
             run.owes_output = False
         except StoreUnavailable:
-            log.warning("a completed job has no output: it could not be added; set_output() would have", extra=run.log_fields)
+            log.warning(
+                "the output of a completed job could not be stored; use ctx.set_output() to store it with the completion",
+                extra=run.log_fields,
+            )
 
     def _drop_owed_output(self, run: Run) -> None:
         """The handler failed after its block, or was abandoned: `result()` must not wait for an output any longer."""
@@ -372,7 +375,7 @@ class Slots:
 
     def _on_lost(self, settlement: Settlement) -> None:
         run = settlement.run
-        log.warning("a run had lost its job: its lease was lost, so its outcome was rejected", extra=run.log_fields)
+        log.warning("outcome rejected: the run had lost its lease", extra=run.log_fields)
         self._announcements.lost(run, run.abort_reason or "taken_by_another_worker")
 
     def lose(self, run: Run, reason: AbortReason) -> None:

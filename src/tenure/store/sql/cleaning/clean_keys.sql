@@ -1,7 +1,7 @@
 -- clean_keys: removes keys whose window has ended, and keys of scope 'live', if their job is no longer live. Run by a duty: the
 -- statement itself checks holder and term.
 -- Ended windows are found by their end, at most :limit of them. No such index exists for keys of scope 'live': of all keys, the next
--- :limit after (:after_kind, :after_key) are checked. Until then they block no job: enqueueing with such a key takes it over.
+-- :limit after (:after_kind, :after_key) are checked. Until then they block no job: enqueuing with such a key takes it over.
 -- Rows are removed by ctid, as they were seen: a key that is taken over at the same moment is a new version of the row, and stays.
 --   only  null, or the ctids to restrict it to; peek: removes nothing, and returns the ctids as JSON
 -- Returns whether the term holds, the number of keys removed of each sort, the key after which to continue (null at the end of the
