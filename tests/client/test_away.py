@@ -241,10 +241,8 @@ def test_an_enqueue_without_a_loop_gives_up_when_its_time_is_over(road):
     silent = made(road.wire.dsn)
     silent.work.enqueue_sync(1)
     road.do(lambda wire: wire.speaks.clear())
-    began = time.monotonic()
     with pytest.raises(StoreUnavailable, match=r"within 0\.5 s"):
         silent.work.using(within=0.5).enqueue_sync(2)
-    assert time.monotonic() - began < 15
     away.close_sync()
 
 

@@ -8,8 +8,10 @@ from collections.abc import Callable
 
 import pytest
 
-from tenure import Context, LeaseLost, ResultTimeout, Tenure
+from tenure import Context, Handle, LeaseLost, ResultTimeout, Tenure
 from tenure.client import waiting
+from tenure.store import late_outputs
+from tenure.store.query import Query
 from tests.transactions.handlers import AT_ONCE
 from tests.transactions.own_sessions import ASYNC, SYNC
 from tests.waiting import until
@@ -46,6 +48,28 @@ async def app(dsn, shop):
         app.places.inside.set()
         app.places.outside.set()
     await app.close()
+
+
+class Looks:
+    """For which jobs a client has asked whether their output is there."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._ids: list[str] = []
+        self._find = late_outputs.find_late_output
+        monkeypatch.setattr(late_outputs, "find_late_output", self._note)
+
+    def _note(self, job_id: str) -> Query:
+        self._ids.append(job_id)
+        return self._find(job_id)
+
+    async def for_output_of(self, *handles: Handle) -> None:
+        """The second answer has arrived for each: it begins the third."""
+        await until(lambda: all(self._ids.count(str(handle.id)) >= 3 for handle in handles))
+
+
+@pytest.fixture
+def looks(monkeypatch):
+    return Looks(monkeypatch)
 
 
 def pays(app, dsn, made, ship) -> Callable:
@@ -185,19 +209,18 @@ async def test_a_client_that_waits_for_the_result_is_notified_when_it_is_there(a
 
 
 @SOME
-async def test_a_result_waits_for_the_output_of_a_handler_that_works_on_after_its_block(app, shop, session):
+async def test_a_result_waits_for_the_output_of_a_handler_that_works_on_after_its_block(app, shop, session, looks):
     app.places.inside.set()
     handle = await job(app, session).enqueue("ada")
     result = asyncio.create_task(handle.result(timeout=20))
-    await until(lambda: shop.of("ada", "state"), is_=("completed",))
-    await asyncio.sleep(1.5)
+    await looks.for_output_of(handle)
     assert not result.done()
     app.places.outside.set()
     assert await result == "returned ada"
     assert shop.sql("select count(*) from tenure.watches where job_id <> %s", handle.id) == [(0,)]
 
 
-async def test_a_result_that_may_be_none_waits_as_well(app, shop, dsn):
+async def test_a_result_that_may_be_none_waits_as_well(app, shop, dsn, looks):
     leave = threading.Event()
 
     @app.job
@@ -210,8 +233,7 @@ async def test_a_result_that_may_be_none_waits_as_well(app, shop, dsn):
     async with serving(app, queues=["default"]):
         handles = [await maybe.enqueue("number"), await maybe.enqueue("nothing")]
         results = [asyncio.create_task(handle.result(timeout=20)) for handle in handles]
-        await until(lambda: shop.sql("select count(*) from tenure.history where kind = 'maybe'"), is_=[(2,)])
-        await asyncio.sleep(0.2)
+        await looks.for_output_of(*handles)
         assert not any(result.done() for result in results)
         leave.set()
         assert await asyncio.gather(*results) == [42, None]
@@ -227,23 +249,22 @@ async def test_a_result_whose_time_is_up_before_the_output_is_there_raises(app, 
 
 
 @SOME
-async def test_the_result_of_a_run_that_fails_before_it_adds_its_output_is_none(app, shop, session):
+async def test_the_result_of_a_run_that_fails_before_it_adds_its_output_is_none(app, shop, session, looks):
     app.places.inside.set()
     handle = await job(app, session).enqueue("ada", after="too late")
     result = asyncio.create_task(handle.result(timeout=20))
-    await until(lambda: shop.of("ada", "state"), is_=("completed",))
-    await asyncio.sleep(0.2)
+    await looks.for_output_of(handle)
     assert not result.done()
     app.places.outside.set()
     assert await asyncio.wait_for(result, 15) is None
 
 
-async def test_the_result_of_a_run_whose_worker_is_gone_is_none(app, shop):
+async def test_the_result_of_a_run_whose_worker_is_gone_is_none(app, shop, looks):
     app.places.inside.set()
     handle = await job(app, "alchemy_session").enqueue("ada")
     await until(lambda: app.places.at, is_=["inside", "outside"])
     result = asyncio.create_task(handle.result(timeout=20))
-    await asyncio.sleep(0.2)
+    await looks.for_output_of(handle)
     assert not result.done()
     shop.sql("update tenure.workers set died_at = now(), died_how = 'crashed'")
     assert await asyncio.wait_for(result, 15) is None

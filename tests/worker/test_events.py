@@ -109,7 +109,7 @@ async def test_the_life_of_a_job_and_its_worker_is_reported_in_order(app, seen):
     )  # fmt: skip
     assert worker.name
     assert (settled.state, settled.what, settled.error) == ("completed", "completed", None)
-    assert 0 <= settled.ran < 10
+    assert settled.ran >= 0
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 
 from tenure import JobSettled, JobStarted, Rate, Retry
 from tenure.worker.claim import held_jobs as held
+from tests.store.database import Database
 from tests.store.forged_jobs import forge_job
 from tests.store.locks import waits_for_a_lock
 from tests.waiting import until
@@ -100,8 +101,6 @@ async def test_jobs_that_are_being_claimed_are_not_taken_for_unknown(app, databa
 
 
 async def test_a_limited_claim_that_fails_does_not_drop_what_the_other_claim_took(app, fresh_dsn, monkeypatch):
-    from tests.store.database import Database
-
     """It fails as a whole, not because of single jobs: a table that it reads is gone."""
     app.configure(dsn=fresh_dsn)
 

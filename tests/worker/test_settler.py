@@ -261,11 +261,11 @@ async def test_outcomes_that_cannot_be_written_stop_further_claims_and_are_repor
 async def test_a_handler_that_cleans_up_slowly_at_a_stop_is_not_reported_as_completed(app, database, caplog):
     seen = []
     app.on(RunFailedAfterCompletion)(seen.append)
-    running = asyncio.Event()
+    tasks: list[asyncio.Task] = []
 
     @app.job
     async def slow() -> None:
-        running.set()
+        tasks.append(asyncio.current_task())
         try:
             await asyncio.sleep(60)
         finally:
@@ -273,8 +273,9 @@ async def test_a_handler_that_cleans_up_slowly_at_a_stop_is_not_reported_as_comp
 
     async with serving(app):
         await slow.enqueue()
-        await running.wait()
-    await asyncio.sleep(0.7)
+        await until(lambda: tasks)
+    await until(tasks[0].done)
+    await asyncio.sleep(0)  # until the callbacks of the task have been called
     assert seen == []
     assert "was completed by its own transaction" not in caplog.text
     assert states(database) == {"pending": 1}
