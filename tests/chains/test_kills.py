@@ -11,7 +11,7 @@ import pytest
 
 from tenure import Tenure
 from tests.chains import kill_jobs
-from tests.manager.workshop import serving
+from tests.manager.worker_helpers import serving
 from tests.processes import worker_process
 from tests.store.database import Database
 from tests.waiting import until

@@ -53,7 +53,7 @@ async def ship(parcel: Parcel) -> dict[str, int]:
 """
 
 
-class Line:
+class CommandLine:
     """Runs commands as a person types them."""
 
     def __init__(self, dsn: str) -> None:
@@ -74,8 +74,8 @@ class Line:
 
 
 @pytest.fixture
-def line(dsn: str) -> Line:
-    return Line(dsn)
+def line(dsn: str) -> CommandLine:
+    return CommandLine(dsn)
 
 
 @pytest.fixture

@@ -27,8 +27,8 @@ from tests.worker.serving import serving
 NOWHERE = "postgresql://nobody@127.0.0.1:1/none"
 
 
-class Road:
-    """A wire that is served by a loop in a thread of its own, for code without one."""
+class ThreadedProxy:
+    """A proxy (`wire`) that is served by an event loop in a thread of its own, for code without one."""
 
     def __init__(self, dsn: str) -> None:
         self.wire = Proxy(dsn)
@@ -60,9 +60,9 @@ class Road:
 
 
 @pytest.fixture
-def road(dsn) -> Iterator[Road]:
-    with Road(dsn) as road:
-        yield road
+def proxy(dsn) -> Iterator[ThreadedProxy]:
+    with ThreadedProxy(dsn) as proxy:
+        yield proxy
 
 
 def made(dsn: str, **settings) -> Tenure:
@@ -219,28 +219,28 @@ def test_an_enqueue_without_a_loop_survives_a_broken_connection(dsn, database):
 
 
 @pytest.mark.parametrize("moment", ["before", "during", "after"])
-def test_an_enqueue_without_a_loop_whose_answer_was_lost_makes_one_job(road, database, moment):
-    app = made(road.wire.dsn)
+def test_an_enqueue_without_a_loop_whose_answer_was_lost_makes_one_job(proxy, database, moment):
+    app = made(proxy.wire.dsn)
     app.work.enqueue_sync(1)
     state = app._connections.direct._state
     asyncio.run(until(lambda: not state.notifier._pending))
     with state.turn:  # the notification of the first one is sent
-        road.do(lambda wire: wire.lose_answer("enqueue", moment=moment))
+        proxy.do(lambda wire: wire.lose_answer("enqueue", moment=moment))
     handle = app.work.enqueue_sync(2)
-    assert road.wire.cuts == 1
+    assert proxy.wire.cuts == 1
     assert database.sql("select count(*) from tenure.jobs") == [(2,)]
     assert database.sql("select count(*) from tenure.jobs where id = %s", handle.id) == [(1,)]
     assert not handle.existed
     app.close_sync()
 
 
-def test_an_enqueue_without_a_loop_gives_up_when_its_time_is_over(road):
+def test_an_enqueue_without_a_loop_gives_up_when_its_time_is_over(proxy):
     away = made(NOWHERE, client_timeout_seconds=0.2)
     with pytest.raises(StoreUnavailable, match=r"within 0\.2 s"):
         away.work.enqueue_sync(1)
-    silent = made(road.wire.dsn)
+    silent = made(proxy.wire.dsn)
     silent.work.enqueue_sync(1)
-    road.do(lambda wire: wire.speaks.clear())
+    proxy.do(lambda wire: wire.speaks.clear())
     with pytest.raises(StoreUnavailable, match=r"within 0\.5 s"):
         silent.work.using(within=0.5).enqueue_sync(2)
     away.close_sync()

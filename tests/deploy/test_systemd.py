@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.deploy.test_deploy import DEPLOY
-from tests.manager.workshop import alive
+from tests.manager.worker_helpers import alive
 from tests.waiting import until
 
 SYSTEMD = next((path for path in ("/lib/systemd/systemd", "/usr/lib/systemd/systemd") if Path(path).exists()), None)

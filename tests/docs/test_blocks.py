@@ -13,8 +13,8 @@ from django.core.management import get_commands
 
 from tenure.cli.main import cli
 from tenure.settings import Settings
+from tests.docs.page_runner import PageRunner
 from tests.docs.pages import BLOCKS, FILES, PAGES, ROOT, blocks_of, name_of
-from tests.docs.workshop import Workshop
 from tests.waiting import until
 
 COMMANDS = [(block.page, line) for block in BLOCKS if block.language == "sh" for line in block.lines]
@@ -38,7 +38,7 @@ def test_there_are_blocks_to_check_and_no_unknown_language():
 
 @pytest.mark.parametrize("page", [page if page in SHORT else pytest.param(page, marks=pytest.mark.slow) for page in PROGRAMMED])
 async def test_the_programs_of_a_page_run_and_print_what_it_says(page, dsn, project, states):
-    with Workshop(page, project, dsn).following():
+    with PageRunner(page, project, dsn).following():
         if page in COMES_TO:
             await until(states, is_=COMES_TO[page])
 

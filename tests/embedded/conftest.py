@@ -1,4 +1,4 @@
-"""A workshop folder that the server's account can reach, and real processes that hold a server."""
+"""Folders that the server's account can reach, and real processes that hold a server."""
 
 import os
 import shutil
@@ -97,7 +97,7 @@ def reachable_folder():
 
 
 @pytest.fixture
-def workshop():
+def reachable():
     with reachable_folder() as folder:
         yield folder
 

@@ -25,8 +25,8 @@ def permissions(folder):
 
 
 @pytest.fixture
-def closed(workshop):
-    folder = workshop / "closed"
+def closed(reachable):
+    folder = reachable / "closed"
     folder.mkdir(mode=0o700)
     return folder
 
@@ -59,7 +59,7 @@ def test_a_home_out_of_reach_keeps_its_data_elsewhere_and_opens_nothing(closed, 
             data.parent.parent.rmdir()
 
 
-def test_binaries_out_of_reach_are_copied_once_and_safely(closed, workshop, home, monkeypatch):
+def test_binaries_out_of_reach_are_copied_once_and_safely(closed, reachable, home, monkeypatch):
     install = find_binaries().folder.parent
     if not (install / "share").is_dir():
         pytest.skip("these binaries cannot be moved")
@@ -70,9 +70,9 @@ def test_binaries_out_of_reach_are_copied_once_and_safely(closed, workshop, home
         shutil.copytree(libraries, closed / libraries.name)
     monkeypatch.setenv("TENURE_PG_BIN", str(package / install.name / "bin"))
     # The real cache of this machine is none of a test's business.
-    cache = workshop / "cache"
+    cache = reachable / "cache"
     monkeypatch.setattr(relocate, "cache_folders", lambda: [cache] * relocate.make_trusted(cache))
-    workshop.chmod(0o755)
+    reachable.chmod(0o755)
     before = permissions(package / install.name / "bin")
 
     account = server_account(home / "pg")
@@ -87,13 +87,13 @@ def test_binaries_out_of_reach_are_copied_once_and_safely(closed, workshop, home
         assert (path.lstat().st_uid, path.lstat().st_mode & 0o022) == (0, 0)
 
 
-def test_a_cache_that_another_account_could_fill_is_not_trusted(workshop):
-    (workshop / "planted").mkdir()
-    os.chown(workshop / "planted", 65534, 65534)
-    (workshop / "link").symlink_to("/usr")
-    (workshop / "open").mkdir()
-    (workshop / "open").chmod(0o777)
-    trusted = {name: relocate.make_trusted(workshop / name) for name in ("planted", "link", "open", "open/inner", "mine")}
+def test_a_cache_that_another_account_could_fill_is_not_trusted(reachable):
+    (reachable / "planted").mkdir()
+    os.chown(reachable / "planted", 65534, 65534)
+    (reachable / "link").symlink_to("/usr")
+    (reachable / "open").mkdir()
+    (reachable / "open").chmod(0o777)
+    trusted = {name: relocate.make_trusted(reachable / name) for name in ("planted", "link", "open", "open/inner", "mine")}
     assert trusted == {"planted": False, "link": False, "open": False, "open/inner": False, "mine": True}
 
 
@@ -103,16 +103,16 @@ def test_binaries_that_cannot_be_moved_are_refused_with_a_way_out(closed, home):
         relocate.reachable_binaries(Binaries(closed / "bin", "18.0"), server_account(home / "pg"))
 
 
-def test_a_home_of_another_user_is_refused(workshop):
-    (workshop / "theirs").mkdir()
-    os.chown(workshop / "theirs", 65534, 65534)
+def test_a_home_of_another_user_is_refused(reachable):
+    (reachable / "theirs").mkdir()
+    os.chown(reachable / "theirs", 65534, 65534)
     with pytest.raises(ConfigError, match=r"belongs to another user.*choose another home"):
-        EmbeddedServer(workshop / "theirs").start()
+        EmbeddedServer(reachable / "theirs").start()
 
 
-def test_a_normal_user_runs_everything_as_itself(workshop):
+def test_a_normal_user_runs_everything_as_itself(reachable):
     nobody = pwd.getpwnam("nobody")
-    home = workshop / "nobody" / "home"
+    home = reachable / "nobody" / "home"
     home.parent.mkdir()
     os.chown(home.parent, nobody.pw_uid, nobody.pw_gid)
     options = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": [], "cwd": "/"}

@@ -14,9 +14,9 @@ from tenure.settings import Settings
 
 
 @pytest.fixture
-def project(home, workshop):
+def project(home, reachable):
     """A folder whose `.tenure` is a home that exists already: making one takes seconds."""
-    folder = workshop / "project"
+    folder = reachable / "project"
     (folder / "web" / "views").mkdir(parents=True)
     (folder / ".tenure").symlink_to(home)
     return folder
@@ -51,8 +51,8 @@ def test_an_app_that_was_made_before_the_server_ran_finds_it_later(project, home
         assert app.settings.database.dsn == server.dsn
 
 
-def test_a_server_whose_home_is_elsewhere_is_found_by_a_note(home, workshop):
-    folder = workshop / "elsewhere"
+def test_a_server_whose_home_is_elsewhere_is_found_by_a_note(home, reachable):
+    folder = reachable / "elsewhere"
     folder.mkdir()
     note = note_home(folder, home)
     assert running_server(folder) is None
@@ -64,8 +64,8 @@ def test_a_server_whose_home_is_elsewhere_is_found_by_a_note(home, workshop):
         assert running_server(folder) is None
 
 
-def test_a_folder_that_tenure_did_not_make_is_not_trusted(workshop, home):
-    folder = workshop / "strange"
+def test_a_folder_that_tenure_did_not_make_is_not_trusted(reachable, home):
+    folder = reachable / "strange"
     shutil.copytree(home, folder / ".tenure", symlinks=True, ignore=shutil.ignore_patterns("TENURE_EMBEDDED", "pg", "run"))
     assert known_home(folder) is None
     (folder / ".tenure-demo").write_text(str(folder / ".tenure"))

@@ -22,27 +22,27 @@ def test_a_new_home_is_marked_and_kept_out_of_git(home):
     assert (home / "pg" / "TENURE_EMBEDDED").is_file()
 
 
-def test_a_foreign_home_is_refused_untouched(workshop):
-    (workshop / "project").mkdir()
-    (workshop / "project" / "thesis.txt").write_text("years of work")
+def test_a_foreign_home_is_refused_untouched(reachable):
+    (reachable / "project").mkdir()
+    (reachable / "project" / "thesis.txt").write_text("years of work")
     with pytest.raises(ConfigError, match=r"not made by Tenure.*choose an empty"):
-        EmbeddedServer(workshop / "project").start()
-    assert names_in(workshop / "project") == ["thesis.txt"]
+        EmbeddedServer(reachable / "project").start()
+    assert names_in(reachable / "project") == ["thesis.txt"]
 
 
-def test_a_foreign_data_folder_is_refused_untouched(workshop, home):
-    shutil.copytree(home, workshop / "home", ignore=shutil.ignore_patterns("pg"))
-    (workshop / "home" / "pg").mkdir()
-    (workshop / "home" / "pg" / "PG_VERSION").write_text("18\n")
+def test_a_foreign_data_folder_is_refused_untouched(reachable, home):
+    shutil.copytree(home, reachable / "home", ignore=shutil.ignore_patterns("pg"))
+    (reachable / "home" / "pg").mkdir()
+    (reachable / "home" / "pg" / "PG_VERSION").write_text("18\n")
     with pytest.raises(ConfigError, match="not made by Tenure"):
-        EmbeddedServer(workshop / "home").start()
-    assert names_in(workshop / "home" / "pg") == ["PG_VERSION"]
+        EmbeddedServer(reachable / "home").start()
+    assert names_in(reachable / "home" / "pg") == ["PG_VERSION"]
 
 
-def test_a_file_in_place_of_the_home_is_refused(workshop):
-    (workshop / "file").touch()
+def test_a_file_in_place_of_the_home_is_refused(reachable):
+    (reachable / "file").touch()
     with pytest.raises(ConfigError, match="Choose another home"):
-        EmbeddedServer(workshop / "file").start()
+        EmbeddedServer(reachable / "file").start()
 
 
 def test_data_of_another_major_version_is_refused(home):
@@ -54,9 +54,9 @@ def test_data_of_another_major_version_is_refused(home):
 
 
 @pytest.fixture(params=["x" * 100, "a, b & c+d 50%é"], ids=["deep", "odd"])
-def unfit(request, workshop, home):
+def unfit(request, reachable, home):
     """The same home under a path that no socket can have."""
-    moved = home.rename(workshop / request.param)
+    moved = home.rename(reachable / request.param)
     yield moved
     until(lambda: not processes_naming(moved))
     moved.rename(home)
@@ -79,8 +79,8 @@ def test_a_crash_does_not_pile_up_temporary_folders(unfit):
         assert server.start().dsn == first
 
 
-def test_a_killed_initdb_is_repeated(workshop, hold):
-    home = workshop / "home"
+def test_a_killed_initdb_is_repeated(reachable, hold):
+    home = reachable / "home"
     interrupted = hold(home)
     until(lambda: list(home.glob("pg.new-*/PG_VERSION")))
     for initdb in processes_naming("/initdb", home):

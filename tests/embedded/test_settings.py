@@ -36,16 +36,16 @@ def test_tables_of_the_user_are_not_created_in_the_schema_of_tenure(home):
         assert connection.execute("select current_user, current_schema()").fetchone() == ("tenure", "public")
 
 
-def test_settings_that_would_open_the_server_are_refused(workshop):
+def test_settings_that_would_open_the_server_are_refused(reachable):
     with pytest.raises(ConfigError, match="Listen-Addresses, port"):
-        EmbeddedServer(workshop, settings={"port": "1", "Listen-Addresses": "*"})
+        EmbeddedServer(reachable, settings={"port": "1", "Listen-Addresses": "*"})
 
 
-def test_the_dsn_of_a_server_not_started_is_an_error(workshop):
+def test_the_dsn_of_a_server_not_started_is_an_error(reachable):
     with pytest.raises(ConfigError, match=r"call start\(\)"):
-        _ = EmbeddedServer(workshop / "home").dsn
-    assert not EmbeddedServer(workshop / "home").status().running
-    assert not (workshop / "home").exists()
+        _ = EmbeddedServer(reachable / "home").dsn
+    assert not EmbeddedServer(reachable / "home").status().running
+    assert not (reachable / "home").exists()
 
 
 def test_the_wheel_is_found_without_importing_it():
@@ -58,14 +58,14 @@ def test_the_wheel_is_found_without_importing_it():
 @pytest.mark.parametrize(
     ("version", "reason"), [(None, "has no program postgres"), ("13.9", "13.9, 14 or newer"), ("", "print its version")]
 )
-def test_a_wrong_setting_is_an_error_not_a_reason_to_look_elsewhere(workshop, monkeypatch, version, reason):
+def test_a_wrong_setting_is_an_error_not_a_reason_to_look_elsewhere(reachable, monkeypatch, version, reason):
     for name in ("postgres", "initdb") if version is not None else ():
-        (workshop / name).write_text(f"#!/bin/sh\necho '{version and f'postgres (PostgreSQL) {version}'}'\n")
-        (workshop / name).chmod(0o755)
-    monkeypatch.setenv("TENURE_PG_BIN", str(workshop))
+        (reachable / name).write_text(f"#!/bin/sh\necho '{version and f'postgres (PostgreSQL) {version}'}'\n")
+        (reachable / name).chmod(0o755)
+    monkeypatch.setenv("TENURE_PG_BIN", str(reachable))
     with pytest.raises(ConfigError, match=f"{reason}.*unset it"):
-        EmbeddedServer(workshop / "home").start()
-    assert not (workshop / "home" / "pg").exists()
+        EmbeddedServer(reachable / "home").start()
+    assert not (reachable / "home" / "pg").exists()
 
 
 def test_without_any_postgresql_the_error_lists_the_remedies(monkeypatch):
@@ -77,8 +77,8 @@ def test_without_any_postgresql_the_error_lists_the_remedies(monkeypatch):
         find_binaries()
 
 
-def test_the_guardian_needs_the_standard_library_only(workshop):
-    command = [sys.executable, "-I", "-S", GUARDIAN, workshop / "missing"]
+def test_the_guardian_needs_the_standard_library_only(reachable):
+    command = [sys.executable, "-I", "-S", GUARDIAN, reachable / "missing"]
     ended = run_process(command, check=True)
     assert ended.stderr.endswith("missing\n")
 

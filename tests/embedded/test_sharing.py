@@ -45,14 +45,14 @@ def test_kill_9_of_one_leaves_the_other_working(home, hold):
     assert not status(home).running
 
 
-def test_three_that_begin_at_once_on_a_new_home_share_one_server(workshop, hold):
-    holders = [hold(workshop / "new" / "home") for _ in range(3)]
+def test_three_that_begin_at_once_on_a_new_home_share_one_server(reachable, hold):
+    holders = [hold(reachable / "new" / "home") for _ in range(3)]
     dsns = {holder.ready().dsn for holder in holders}
     assert len(dsns) == 1
-    assert len(status(workshop / "new" / "home").holders) == 3
+    assert len(status(reachable / "new" / "home").holders) == 3
     for holder in holders:
         holder.leave()
-    assert not status(workshop / "new" / "home").running
+    assert not status(reachable / "new" / "home").running
 
 
 def test_each_object_in_one_process_counts(home):

@@ -76,8 +76,8 @@ def test_a_stale_pid_file_with_the_pid_of_another_process_does_no_harm(home, hol
         stranger.kill()
 
 
-def test_removing_the_home_under_a_running_server_ends_it(workshop, hold):
-    home = workshop / "home"
+def test_removing_the_home_under_a_running_server_ends_it(reachable, hold):
+    home = reachable / "home"
     holder = hold(home).ready()
     until(lambda: guardians_of(home))
     shutil.rmtree(home, ignore_errors=True)

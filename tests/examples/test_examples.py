@@ -14,7 +14,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from tests.conftest import HOME
-from tests.docs.workshop import as_url
+from tests.docs.page_runner import as_url
 from tests.processes import run_process
 
 pytestmark = pytest.mark.slow

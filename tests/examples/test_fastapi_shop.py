@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from tests.docs.workshop import as_url
+from tests.docs.page_runner import as_url
 from tests.processes import run_process
 
 pytestmark = pytest.mark.slow

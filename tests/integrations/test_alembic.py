@@ -11,7 +11,7 @@ from sqlalchemy import Column, Integer, MetaData, Table, create_engine
 from tenure import SchemaMismatch, Tenure
 from tenure.integrations.alembic import include_name, include_object, upgrade
 from tests.conftest import _admin
-from tests.docs.workshop import as_url
+from tests.docs.page_runner import as_url
 
 
 def url(dsn: str) -> str:

@@ -17,7 +17,7 @@ from starlette.applications import Starlette
 from tenure import Client, ConfigError, Job, SchemaMismatch, Tenure
 from tenure.integrations.fastapi import add_error_handlers, client_of, in_transaction, lifespan, mount
 from tenure.testing import assert_enqueued
-from tests.docs.workshop import as_url
+from tests.docs.page_runner import as_url
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from sqlalchemy import text
 from tenure import ConfigError, Context, Tenure
 from tenure.integrations.flask import FlaskTenure
 from tenure.testing import drain_sync
-from tests.docs.workshop import as_url
+from tests.docs.page_runner import as_url
 from tests.processes import run_process
 from tests.waiting import until
 

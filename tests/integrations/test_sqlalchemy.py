@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from tenure import ConfigError, StoreUnavailable, Tenure
 from tenure.integrations.sqlalchemy import database_url, enqueue_after_commit
 from tenure.testing import assert_enqueued, enqueued_sync
-from tests.docs.workshop import as_url
+from tests.docs.page_runner import as_url
 
 
 @pytest.fixture

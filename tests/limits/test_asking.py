@@ -8,12 +8,12 @@ import pytest
 
 from tenure import ConfigError, Limit, Rate
 from tenure.store import limits
-from tests.cli.conftest import Line
+from tests.cli.conftest import CommandLine
 
 
 @pytest.fixture
-def line(dsn: str) -> Line:
-    return Line(dsn)
+def line(dsn: str) -> CommandLine:
+    return CommandLine(dsn)
 
 
 def codes(explanation):

@@ -15,7 +15,7 @@ import pytest
 from tenure.store import claims, jobs
 from tenure.store.faults import is_outage
 from tests.limits.limits_database import LimitsDatabase
-from tests.manager.workshop import serving
+from tests.manager.worker_helpers import serving
 from tests.processes import worker_process
 from tests.waiting import until
 

@@ -13,14 +13,14 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from tests.manager.workshop import Ledger, Queue, Sql
+from tests.manager.worker_helpers import Queue, RunLog, Sql
 from tests.processes import WorkerProcess, worker_process
 
 
 @pytest.fixture
-def ledger(project: Path) -> Ledger:
+def run_log(project: Path) -> RunLog:
     shutil.copy(Path(__file__).with_name("jobs_for_tests.py"), project / "jobs.py")
-    return Ledger(project)
+    return RunLog(project)
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def queue(sql: Sql, dsn: str) -> Queue:
 
 
 @pytest.fixture
-def start(project: Path, dsn: str, ledger: Ledger) -> Iterator[Callable[..., WorkerProcess]]:
+def start(project: Path, dsn: str, run_log: RunLog) -> Iterator[Callable[..., WorkerProcess]]:
     """Starts `tenure worker`s; those that still run at the end are killed."""
     with ExitStack() as stack:
         yield lambda *options, **more: stack.enter_context(worker_process(project, more.pop("dsn", dsn), *options, **more))

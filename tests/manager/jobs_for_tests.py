@@ -1,6 +1,6 @@
 """The app that the workers under test load: copied as `jobs.py` into the project folder, never imported by a test.
 
-Every run writes what it does into the ledger, a file to which all processes append, so that a test also sees runs whose
+Every run writes what it does into the run_log, a file to which all processes append, so that a test also sees runs whose
 outcome was refused. The jobs `until_released` run until the test makes the file `release`.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from tenure import Context, Retry, Tenure
 
 app = Tenure()
-LEDGER, RELEASE, SECOND_RELEASE = (Path(name).absolute() for name in ("ledger", "release", "second_release"))
+RUN_LOG, RELEASE, SECOND_RELEASE = (Path(name).absolute() for name in ("run_log", "release", "second_release"))
 LOOK_EVERY = 0.02
 
 
@@ -31,9 +31,9 @@ def note(ctx: Context, event: str, **more: object) -> None:
         "at": time.monotonic(),
         **more,
     }
-    ledger = os.open(LEDGER, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    os.write(ledger, json.dumps(entry).encode() + b"\n")
-    os.close(ledger)
+    run_log = os.open(RUN_LOG, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.write(run_log, json.dumps(entry).encode() + b"\n")
+    os.close(run_log)
 
 
 async def released(file: Path = RELEASE) -> None:

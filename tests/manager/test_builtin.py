@@ -8,7 +8,7 @@ import signal
 import psycopg
 
 from tenure.client.bulk import BULK
-from tests.manager.workshop import serving
+from tests.manager.worker_helpers import serving
 from tests.waiting import until
 
 WITHOUT_JOBS = """

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from tests.manager.workshop import serving
+from tests.manager.worker_helpers import serving
 from tests.waiting import until
 
 # A statement that takes seconds is asked by one more connection what it waits for: on a busy machine that may happen here.
@@ -38,7 +38,7 @@ class Peak:
 
 
 @pytest.mark.parametrize("processes", [1, pytest.param(2, marks=pytest.mark.slow), pytest.param(4, marks=pytest.mark.slow)])
-async def test_a_worker_has_four_connections_and_two_more_for_each_further_process(start, ledger, queue, project, processes):
+async def test_a_worker_has_four_connections_and_two_more_for_each_further_process(start, run_log, queue, project, processes):
     jobs = project / "jobs.py"
     jobs.write_text(jobs.read_text() + LIMITED)
     worker = start("--processes", str(processes), "--queues", "default,limited")
@@ -48,7 +48,7 @@ async def test_a_worker_has_four_connections_and_two_more_for_each_further_proce
 
     for _ in range(5):
         ids = [*queue.add("quick", 40), *queue.add("limited", 20, queue="limited"), *queue.add("says", 5, word="hello")]
-        ledger.release()
+        run_log.release()
         await until(lambda: peak.look() and queue.states(*ids), is_={"completed": 65}, within=30)  # noqa: B023
     await until(lambda: peak.look() and not queue.sql("select 1 from tenure.jobs"))
 
@@ -58,7 +58,7 @@ async def test_a_worker_has_four_connections_and_two_more_for_each_further_proce
     await until(lambda: Counter(name for (name,) in queue.sql(OURS)), is_=expected)
 
 
-async def test_a_worker_whose_process_was_killed_is_back_to_four(start, ledger, queue):
+async def test_a_worker_whose_process_was_killed_is_back_to_four(start, run_log, queue):
     worker = start()
     [child] = await serving(worker)
     queue.add("kills_itself", 1)
@@ -74,7 +74,7 @@ async def hands_on(ctx: Context) -> str:
 """
 
 
-async def test_a_handler_that_enqueues_and_waits_shares_the_ears_of_its_process(start, ledger, queue, project):
+async def test_a_handler_that_enqueues_and_waits_shares_the_ears_of_its_process(start, run_log, queue, project):
     jobs = project / "jobs.py"
     jobs.write_text(jobs.read_text() + HANDS_ON)
     worker = start()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.manager.workshop import alive, ended, serving
+from tests.manager.worker_helpers import alive, ended, serving
 from tests.waiting import until
 
 log = logging.getLogger(__name__)
@@ -21,22 +21,22 @@ BEFORE_THE_LEASE_EXPIRES = 12.0
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-async def test_jobs_of_a_killed_child_run_again_long_before_their_lease_expires(start, ledger, queue, processes):
+async def test_jobs_of_a_killed_child_run_again_long_before_their_lease_expires(start, run_log, queue, processes):
     long_lease = {"TENURE_WORKERS_LEASE_TIMEOUT_SECONDS": "60"}
     worker = start("--processes", str(processes), "--concurrency", "10", env=long_lease)
     await serving(worker, processes)
     ids = queue.add("until_released", 8)
-    await until(lambda: len(ledger.entries()), is_=8)
-    victim = ledger.entries()[0]["pid"]
-    struck = [entry["job"] for entry in ledger.entries(pid=victim)]
+    await until(lambda: len(run_log.entries()), is_=8)
+    victim = run_log.entries()[0]["pid"]
+    struck = [entry["job"] for entry in run_log.entries(pid=victim)]
 
     os.kill(victim, signal.SIGKILL)
 
-    await until(lambda: ledger.runs(*struck), is_=[2] * len(struck), within=20)
-    ledger.release()
+    await until(lambda: run_log.runs(*struck), is_=[2] * len(struck), within=20)
+    run_log.release()
     await queue.completed(*ids)
     assert {job: queue.of(job, "attempt", "crashes", "fence") for job in struck} == dict.fromkeys(struck, (1, 1, 2))
-    assert {job: ledger.runs(job) for job in ids if job not in struck} == {job: [1] for job in ids if job not in struck}
+    assert {job: run_log.runs(job) for job in ids if job not in struck} == {job: [1] for job in ids if job not in struck}
 
 
 @pytest.mark.slow
@@ -57,34 +57,34 @@ def open_files(pid: int) -> int:
     return len(list(Path(f"/proc/{pid}/fd").iterdir()))
 
 
-async def test_a_killed_child_is_missed_although_a_process_it_forked_lives_on(start, ledger, queue):
+async def test_a_killed_child_is_missed_although_a_process_it_forked_lives_on(start, run_log, queue):
     worker = start(env={"TENURE_WORKERS_LEASE_TIMEOUT_SECONDS": "600"})
     [child] = await serving(worker)
     [job] = queue.add("forks")
-    [entry] = await until(ledger.entries)
+    [entry] = await until(run_log.entries)
     assert alive(entry["forked"])
 
     os.kill(child, signal.SIGKILL)
 
-    await until(lambda: ledger.runs(job), is_=[2], within=40)  # the forked one lives for 60 s
+    await until(lambda: run_log.runs(job), is_=[2], within=40)  # the forked one lives for 60 s
 
 
-async def test_children_do_not_outlive_their_supervisor(start, ledger, queue):
+async def test_children_do_not_outlive_their_supervisor(start, run_log, queue):
     worker = start("--processes", "2")
     children = await serving(worker, 2)
     queue.add("deaf_thread", 2)
-    await until(lambda: len(ledger.entries()), is_=2)
+    await until(lambda: len(run_log.entries()), is_=2)
 
     os.kill(worker.pid, signal.SIGKILL)
 
     await ended(*children, within=BEFORE_THE_LEASE_EXPIRES)
 
 
-async def test_a_child_whose_loop_is_blocked_does_not_outlive_its_supervisor_either(start, ledger, queue):
+async def test_a_child_whose_loop_is_blocked_does_not_outlive_its_supervisor_either(start, run_log, queue):
     worker = start()
     [child] = await serving(worker)
     queue.add("blocks_loop_for_long")
-    await until(ledger.entries)
+    await until(run_log.entries)
 
     os.kill(worker.pid, signal.SIGKILL)
 
@@ -93,18 +93,18 @@ async def test_a_child_whose_loop_is_blocked_does_not_outlive_its_supervisor_eit
 
 @pytest.mark.slow
 async def test_jobs_of_a_killed_machine_run_again_on_another_within_twenty_seconds(
-    start, ledger, queue, second_queue, record_property
+    start, run_log, queue, second_queue, record_property
 ):
     """At default settings; both fleets at the same time, to save half of the wait."""
     follower, leader = await asyncio.gather(
-        kill_machine(start, ledger, queue, leading=False),
-        kill_machine(start, ledger, second_queue, leading=True),
+        kill_machine(start, run_log, queue, leading=False),
+        kill_machine(start, run_log, second_queue, leading=True),
     )
     log.info("back after %.1f s when a follower is killed, after %.1f s when the leader is", follower, leader)
     assert max(follower, leader) <= BACK_ON_ANOTHER_MACHINE
 
 
-async def kill_machine(start, ledger, queue, *, leading):
+async def kill_machine(start, run_log, queue, *, leading):
     """Two workers; one dies with all jobs. Gives the seconds until the other one runs them."""
     first = start(dsn=queue.dsn)
     await until(lambda: queue.sql("select 1 from tenure.leases where name = 'reaper'"))
@@ -114,15 +114,15 @@ async def kill_machine(start, ledger, queue, *, leading):
     [rescuing_child] = rescuer.children()
     os.kill(rescuing_child, signal.SIGSTOP)  # so that all jobs go to the other one
     ids = queue.add("patient", 5)
-    await until(lambda: ledger.runs(*ids), is_=[1] * 5)
+    await until(lambda: run_log.runs(*ids), is_=[1] * 5)
     os.kill(rescuing_child, signal.SIGCONT)
 
     killed_at = time.monotonic()
     doomed.kill()
 
-    await until(lambda: ledger.runs(*ids), is_=[2] * 5, within=40)
-    back_at = max(entry["at"] for entry in ledger.entries(fence=2, pid=rescuing_child))
-    ledger.release("second_release")
+    await until(lambda: run_log.runs(*ids), is_=[2] * 5, within=40)
+    back_at = max(entry["at"] for entry in run_log.entries(fence=2, pid=rescuing_child))
+    run_log.release("second_release")
     await queue.completed(*ids)
     assert {queue.of(job, "attempt", "crashes", "fence") for job in ids} == {(1, 1, 2)}
     return back_at - killed_at

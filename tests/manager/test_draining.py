@@ -10,7 +10,7 @@ import pytest
 
 from tenure import Tenure
 from tenure.client.client import Client
-from tests.manager.workshop import serving
+from tests.manager.worker_helpers import serving
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -27,25 +27,25 @@ def worker_ids(queue) -> set[str]:
 
 
 @pytest.mark.parametrize("limited", [False, True])
-async def test_a_draining_worker_finishes_its_jobs_and_claims_no_more_until_it_is_resumed(start, ledger, queue, client, limited):
+async def test_a_draining_worker_finishes_its_jobs_and_claims_no_more_until_it_is_resumed(start, run_log, queue, client, limited):
     if limited:
         await client.set_limit("kind:quick", concurrency=5)
     first = start("--concurrency", "2", "--processes", "1")
     await serving(first)
     [drained] = worker_ids(queue)
     running = queue.add("until_released", 2)
-    await until(lambda: len(ledger.entries()), is_=2)
+    await until(lambda: len(run_log.entries()), is_=2)
 
     assert [str(one) for one in await client.drain_workers(drained)] == [drained]
     waiting = queue.add("quick", 3)
-    ledger.release()
+    run_log.release()
     await queue.completed(*running)
     await until(lambda: _states(client), is_={drained: "drained"})
     assert queue.states(*waiting) == {"pending": 3}
 
     second = start("--concurrency", "2", "--processes", "1")
     await queue.completed(*waiting)
-    assert {run["pid"] for job in waiting for run in ledger.entries(job=job)} <= set(second.children())
+    assert {run["pid"] for job in waiting for run in run_log.entries(job=job)} <= set(second.children())
 
     second.terminate()
     await until(second.process.poll, is_=0)

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from tests.manager.workshop import handles_sigterm
+from tests.manager.worker_helpers import handles_sigterm
 from tests.waiting import until
 
 WITHIN = 15.0

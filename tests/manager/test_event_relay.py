@@ -30,7 +30,7 @@ from tenure.model.events import (
     WorkflowWoken,
 )
 from tenure.model.states import State
-from tests.manager.workshop import serving
+from tests.manager.worker_helpers import serving
 from tests.waiting import until
 
 REPORTS_REAPED = """
@@ -39,8 +39,8 @@ from tenure.events import JobReaped
 
 @app.on(JobReaped)
 def report(event: JobReaped) -> None:
-    with LEDGER.open("a") as ledger:
-        ledger.write(json.dumps({"event": "reaped", "job": str(event.job_id), "why": event.why}) + "\\n")
+    with RUN_LOG.open("a") as run_log:
+        run_log.write(json.dumps({"event": "reaped", "job": str(event.job_id), "why": event.why}) + "\\n")
 """
 
 EVENTS: list[Event] = [
@@ -107,15 +107,15 @@ def test_what_happens_while_no_child_lives_is_sent_to_the_next_one():
     assert (first.sent, [name for name, _ in second.sent]) == ([], ["JobReaped"])
 
 
-async def test_the_only_process_of_a_worker_is_notified_of_the_jobs_that_its_predecessor_lost(start, project, ledger, queue):
+async def test_the_only_process_of_a_worker_is_notified_of_the_jobs_that_its_predecessor_lost(start, project, run_log, queue):
     with (project / "jobs.py").open("a") as file:
         file.write(REPORTS_REAPED)
     worker = start("--processes", "1")
     [child] = await serving(worker)
     [job] = queue.add("until_released")
-    await until(lambda: ledger.runs(job), is_=[1])
+    await until(lambda: run_log.runs(job), is_=[1])
     os.kill(child, signal.SIGKILL)
-    [entry] = await until(lambda: ledger.entries("reaped"))
+    [entry] = await until(lambda: run_log.entries("reaped"))
     assert (entry["job"], entry["why"]) == (job, "crashed")
-    ledger.release()
+    run_log.release()
     await queue.completed(job)

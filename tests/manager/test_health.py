@@ -17,7 +17,7 @@ from psycopg.conninfo import conninfo_to_dict
 from tenure.manager.health import HealthChecks, liveness, readiness, ready_file
 from tenure.manager.host import Systemd
 from tenure.manager.supervisor import Supervisor
-from tests.manager.workshop import SHORT_LEASE
+from tests.manager.worker_helpers import SHORT_LEASE
 from tests.planted_secrets import assert_no_secret
 from tests.processes import run_process
 from tests.waiting import until
@@ -39,7 +39,7 @@ def database_away(dsn: str, server_dsn: str):
         admin.execute(f"alter database {name} allow_connections true")
 
 
-async def test_both_files_are_there_while_it_works_and_gone_at_the_end(start, project, ledger):
+async def test_both_files_are_there_while_it_works_and_gone_at_the_end(start, project, run_log):
     file = project / "health"
     worker = start("--health-file", str(file), env=SHORT_LEASE)
     await until(ready_file(file).exists)
@@ -62,7 +62,7 @@ async def test_both_files_are_there_while_it_works_and_gone_at_the_end(start, pr
 
 
 @pytest.mark.slow
-async def test_it_is_alive_from_the_start_and_through_any_outage_but_not_ready(start, dsn, server_dsn, project, ledger):
+async def test_it_is_alive_from_the_start_and_through_any_outage_but_not_ready(start, dsn, server_dsn, project, run_log):
     file = project / "health"
     with database_away(dsn, server_dsn):
         start("--health-file", str(file), env=SHORT_LEASE)
@@ -80,7 +80,7 @@ async def test_it_is_alive_from_the_start_and_through_any_outage_but_not_ready(s
     await until(lambda: readiness(file, 5.0).good)
 
 
-async def test_it_is_not_alive_when_the_supervisor_is_frozen(start, project, ledger):
+async def test_it_is_not_alive_when_the_supervisor_is_frozen(start, project, run_log):
     file = project / "health"
     worker = start("--health-file", str(file), env=SHORT_LEASE)
     await until(file.exists)
@@ -125,7 +125,7 @@ def test_a_file_that_cannot_be_written_is_reported_and_stops_nothing(tmp_path, c
     assert "health file cannot be written" in caplog.text
 
 
-class Line:
+class NotifySocket:
     """The socket that systemd would listen on."""
 
     def __init__(self, path: str) -> None:
@@ -146,39 +146,39 @@ class Line:
 
 
 @pytest.fixture
-def line(tmp_path):
-    line = Line(str(tmp_path / "notify"))
-    yield line
-    line.close()
+def notify_socket(tmp_path):
+    notify_socket = NotifySocket(str(tmp_path / "notify"))
+    yield notify_socket
+    notify_socket.close()
 
 
-async def test_systemd_is_notified_of_every_state(start, ledger, tmp_path, line):
+async def test_systemd_is_notified_of_every_state(start, run_log, tmp_path, notify_socket):
     worker = start(env={"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "600000"})
-    await until(lambda: line.hear("READY=1"))
+    await until(lambda: notify_socket.hear("READY=1"))
     assert "ready: " in worker.said
-    await until(lambda: line.hear("WATCHDOG=1"))
-    await until(lambda: line.hear("STATUS=1 worker processes, 0 jobs running"))
+    await until(lambda: notify_socket.hear("WATCHDOG=1"))
+    await until(lambda: notify_socket.hear("STATUS=1 worker processes, 0 jobs running"))
 
-    line.heard.clear()
+    notify_socket.heard.clear()
     os.kill(worker.pid, signal.SIGHUP)
-    await until(lambda: line.hear("RELOADING=1"))
-    assert line.hear("MONOTONIC_USEC=")
-    await until(lambda: line.hear("READY=1"))
+    await until(lambda: notify_socket.hear("RELOADING=1"))
+    assert notify_socket.hear("MONOTONIC_USEC=")
+    await until(lambda: notify_socket.hear("READY=1"))
 
     worker.terminate()
-    await until(lambda: line.hear("STOPPING=1"))
+    await until(lambda: notify_socket.hear("STOPPING=1"))
     await until(worker.process.poll, is_=0, within=20)  # less than the grace
 
 
-async def test_the_watchdog_is_fed_while_the_loop_turns_although_nothing_was_ever_renewed(monkeypatch, tmp_path, line):
+async def test_the_watchdog_is_fed_while_the_loop_turns_although_nothing_was_ever_renewed(monkeypatch, tmp_path, notify_socket):
     monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
     monkeypatch.setenv("WATCHDOG_USEC", "30000")
     supervisor = Supervisor([])
     assert "NOTIFY_SOCKET" not in os.environ, "the children would think it is for them"
     for _ in range(2):
-        line.heard.clear()
+        notify_socket.heard.clear()
         assert await supervisor._feed_watchdog() == 0.01
-        assert line.hear("WATCHDOG=1")
+        assert notify_socket.hear("WATCHDOG=1")
 
 
 def test_without_systemd_nothing_is_sent_and_nothing_fails():
@@ -207,7 +207,7 @@ os.execv(sys.executable, [sys.executable, "-m", "tenure", "worker", "--app", "jo
 
 
 @pytest.fixture
-def at_a_terminal(dsn, project, ledger):
+def at_a_terminal(dsn, project, run_log):
     """A worker with a terminal of its own: gives its log and its process, and takes a function that closes the terminal."""
     ours, theirs = os.openpty()
     with (project / "at-a-terminal.log").open("wb") as said:

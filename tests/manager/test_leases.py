@@ -7,24 +7,24 @@ import signal
 
 import pytest
 
-from tests.manager.workshop import SHORT_LEASE, ended, serving
+from tests.manager.worker_helpers import SHORT_LEASE, ended, serving
 from tests.store.forged_jobs import take_over
 from tests.waiting import PATIENCE, until
 
 
 @pytest.mark.slow
-async def test_a_worker_frozen_beyond_its_lease_is_rejected_and_continues_with_a_new_id(start, ledger, queue):
+async def test_a_worker_frozen_beyond_its_lease_is_rejected_and_continues_with_a_new_id(start, run_log, queue):
     rescuer = start("--concurrency", "1", env=SHORT_LEASE)
     [rescuing_child] = await serving(rescuer)
     os.kill(rescuing_child, signal.SIGSTOP)  # so that the other one gets the job
     frozen = start("--concurrency", "1", env=SHORT_LEASE)
     [job] = queue.add("until_released")
-    [first_run] = await until(ledger.entries)
+    [first_run] = await until(run_log.entries)
 
     frozen.signal_all(signal.SIGSTOP)
     os.kill(rescuing_child, signal.SIGCONT)
-    [second_run] = await until(lambda: ledger.entries(fence=2), within=30)
-    ledger.release()
+    [second_run] = await until(lambda: run_log.entries(fence=2), within=30)
+    run_log.release()
     await queue.completed(job)
     frozen.signal_all(signal.SIGCONT)
 
@@ -37,14 +37,14 @@ async def test_a_worker_frozen_beyond_its_lease_is_rejected_and_continues_with_a
     assert queue.of(next_job, "worker_id::text") != (first_run["worker"],)
 
 
-async def test_an_outcome_that_comes_after_the_takeover_is_refused_and_said_so(start, ledger, queue):
+async def test_an_outcome_that_comes_after_the_takeover_is_refused_and_said_so(start, run_log, queue):
     worker = start()
     await serving(worker)
     [job] = queue.add("until_released")
-    await until(ledger.entries)
+    await until(run_log.entries)
     take_away(queue, job)
 
-    ledger.release()
+    run_log.release()
 
     await until(lambda: "outcome rejected: the run had lost its lease" in worker.said)
     assert queue.of(job, "state", "fence") == ("running", 2)
@@ -57,33 +57,33 @@ def take_away(queue, job):
     take_over(queue.sql, job)
 
 
-async def test_a_long_run_that_was_taken_over_learns_why_it_is_aborted(start, ledger, queue):
+async def test_a_long_run_that_was_taken_over_learns_why_it_is_aborted(start, run_log, queue):
     worker = start(env=SHORT_LEASE)
     await serving(worker)
     ids = [*queue.add("until_released"), *queue.add("until_released_in_thread")]
-    await until(lambda: ledger.runs(*ids), is_=[1, 1])
+    await until(lambda: run_log.runs(*ids), is_=[1, 1])
     for job in ids:
         take_away(queue, job)
 
-    told = await until(lambda: len(ledger.entries("aborted")) == 2 and ledger.entries("aborted"))
+    told = await until(lambda: len(run_log.entries("aborted")) == 2 and run_log.entries("aborted"))
 
     assert {entry["reason"] for entry in told} == {"taken_by_another_worker"}
 
 
 @pytest.mark.slow
-async def test_a_frozen_child_keeps_its_lease_as_long_as_its_supervisor_renews_it(start, ledger, queue):
+async def test_a_frozen_child_keeps_its_lease_as_long_as_its_supervisor_renews_it(start, run_log, queue):
     worker = start(env=SHORT_LEASE)
     [child] = await serving(worker)
     [job] = queue.add("until_released")
-    await until(ledger.entries)
+    await until(run_log.entries)
 
     os.kill(child, signal.SIGSTOP)
     await lease_passes(queue)
     os.kill(child, signal.SIGCONT)
-    ledger.release()
+    run_log.release()
 
     await queue.completed(job)
-    assert (ledger.runs(job), queue.of(job, "fence", "crashes")) == ([1], (1, 0))
+    assert (run_log.runs(job), queue.of(job, "fence", "crashes")) == ([1], (1, 0))
 
 
 async def lease_passes(queue):
@@ -93,41 +93,41 @@ async def lease_passes(queue):
 
 
 @pytest.mark.slow
-async def test_handlers_that_hog_their_process_for_longer_than_the_lease_do_not_lose_it(start, ledger, queue):
+async def test_handlers_that_hog_their_process_for_longer_than_the_lease_do_not_lose_it(start, run_log, queue):
     worker = start("--processes", "2", "--concurrency", "1", env=SHORT_LEASE)
     await serving(worker, 2)
     ids = [*queue.add("blocks_loop", seconds=4.5), *queue.add("holds_gil", seconds=4.5)]
 
     await queue.completed(*ids, within=30)
 
-    assert ledger.runs(*ids) == [1, 1]
+    assert run_log.runs(*ids) == [1, 1]
     assert {queue.of(job, "fence", "attempt", "crashes") for job in ids} == {(1, 1, 0)}
-    assert len({entry["pid"] for entry in ledger.entries()}) == 2
+    assert len({entry["pid"] for entry in run_log.entries()}) == 2
     assert "lost" not in worker.said
 
 
-async def test_the_lease_of_a_process_whose_loop_is_blocked_is_renewed_all_the_same(start, ledger, queue):
+async def test_the_lease_of_a_process_whose_loop_is_blocked_is_renewed_all_the_same(start, run_log, queue):
     await serving(start(env=SHORT_LEASE))
     queue.add("blocks_loop_for_long")
-    await until(ledger.entries)
+    await until(run_log.entries)
 
     await lease_passes(queue)
 
     assert queue.sql("select expires_at > clock_timestamp(), died_at from tenure.workers") == [(True, None)]
 
 
-async def test_a_child_frozen_beyond_the_stall_limit_is_killed_and_its_jobs_are_requeued(start, ledger, queue):
+async def test_a_child_frozen_beyond_the_stall_limit_is_killed_and_its_jobs_are_requeued(start, run_log, queue):
     worker = start(env={"TENURE_WORKERS_STALL_LIMIT_SECONDS": "3"})
     [child] = await serving(worker)
     [job] = queue.add("until_released")
-    await until(ledger.entries)
+    await until(run_log.entries)
 
     os.kill(child, signal.SIGSTOP)
 
     await ended(child, within=PATIENCE)
-    await until(lambda: ledger.runs(job), is_=[2])
+    await until(lambda: run_log.runs(job), is_=[2])
     assert "worker process is stalled; killing it" in worker.said
-    ledger.release()
+    run_log.release()
     await queue.completed(job)
     assert queue.of(job, "attempt", "crashes") == (1, 1)
 
@@ -147,14 +147,14 @@ async def test_a_worker_whose_lease_ran_out_before_anyone_noticed_renews_it_and_
     assert queue.of(job, "worker_id") == (worker_id,)
 
 
-async def test_a_run_that_lost_its_lease_may_await_its_clean_up(start, ledger, queue):
+async def test_a_run_that_lost_its_lease_may_await_its_clean_up(start, run_log, queue):
     await serving(start(env=SHORT_LEASE))
     queue.add("tidies_up")
-    await until(ledger.entries)
+    await until(run_log.entries)
 
     queue.sql("update tenure.workers set died_at = clock_timestamp(), died_how = 'expired'")
 
-    [told] = await until(lambda: ledger.entries("tidied"))
+    [told] = await until(lambda: run_log.entries("tidied"))
     assert told["reason"] == "taken_by_another_worker"
 
 

@@ -9,7 +9,7 @@ import socket
 import pytest
 
 from tenure import ConfigError, Tenure, WorkerStarted, WorkerStopped, WorkerStopping
-from tests.manager.workshop import serving
+from tests.manager.worker_helpers import serving
 from tests.waiting import until
 
 
@@ -22,7 +22,7 @@ def logged(worker) -> list[dict[str, object]]:
 
 
 @pytest.mark.slow
-async def test_processes_of_a_named_worker_are_numbered_and_a_free_number_is_used_again(start, ledger, queue):
+async def test_processes_of_a_named_worker_are_numbered_and_a_free_number_is_used_again(start, run_log, queue):
     worker = start("--name", "mail", "--processes", "2", env={"TENURE_LOG_FORMAT": "json"})
     await serving(worker, processes=2)
     assert names(queue) == ["mail", "mail-2"]
@@ -33,7 +33,7 @@ async def test_processes_of_a_named_worker_are_numbered_and_a_free_number_is_use
     assert (death["worker"], death["child_pid"], death["cause"]) == ("mail", pid, "signal SIGKILL")
 
 
-async def test_the_lines_of_its_processes_carry_the_name(start, ledger, queue, project):
+async def test_the_lines_of_its_processes_carry_the_name(start, run_log, queue, project):
     with (project / "jobs.py").open("a") as code:
         code.write("\n@app.job(name='writes')\nasync def writes(ctx: Context) -> None:\n    ctx.log.info('a line')\n")
     worker = start("--name", "mail", env={"TENURE_LOG_FORMAT": "json"})
@@ -43,12 +43,12 @@ async def test_the_lines_of_its_processes_carry_the_name(start, ledger, queue, p
     assert (line["worker"], line["pid"]) == ("mail", child)
 
 
-async def test_without_a_name_it_is_host_and_pid(start, ledger, queue):
+async def test_without_a_name_it_is_host_and_pid(start, run_log, queue):
     [child] = await serving(start())
     assert names(queue) == [f"{socket.gethostname()}:{child}"]
 
 
-async def test_the_name_may_be_a_setting(start, ledger, queue):
+async def test_the_name_may_be_a_setting(start, run_log, queue):
     await serving(start(env={"TENURE_WORKERS_NAME": "from-the-environment"}))
     assert names(queue) == ["from-the-environment"]
 
@@ -74,6 +74,6 @@ def test_a_name_that_cannot_be_shown_is_refused(dsn, name):
         _ = Tenure(dsn, workers_name=name).settings
 
 
-async def test_its_processes_report_the_version_of_the_app(start, ledger, queue):
+async def test_its_processes_report_the_version_of_the_app(start, run_log, queue):
     await serving(start(env={"TENURE_APP_VERSION": "v12"}))
     assert queue.sql("select app_version from tenure.workers where died_at is null") == [("v12",)]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.manager.workshop import alive, handles_sigterm
+from tests.manager.worker_helpers import alive, handles_sigterm
 from tests.planted_secrets import assert_no_secret
 from tests.waiting import until
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(not may_unshare(), reason="unshare --pid is not 
 
 
 @pytest.fixture
-def container(project, dsn, ledger):
+def container(project, dsn, run_log):
     """The worker in a PID namespace of its own; gives the `unshare` that waits for it."""
     command = [*UNSHARE, sys.executable, "-m", "tenure", "worker", "--app", "jobs:app", "--dsn", dsn, "-p", "1"]
     with (project / "container.log").open("wb") as log:
@@ -53,7 +53,7 @@ def pid_inside(pid: int) -> int:
     return int(line.split()[-1])
 
 
-async def test_as_pid_one_it_obeys_sigterm_and_buries_orphans(container, project, ledger, queue):
+async def test_as_pid_one_it_obeys_sigterm_and_buries_orphans(container, project, run_log, queue):
     said = project / "container.log"
     await until(lambda: "ready: " in said.read_text())
     [supervisor] = children_of(container.pid)
@@ -72,16 +72,16 @@ async def test_as_pid_one_it_obeys_sigterm_and_buries_orphans(container, project
     assert queue.sql("select id from tenure.workers") == []
 
 
-async def test_as_pid_one_it_replaces_a_killed_child(container, project, ledger, queue):
+async def test_as_pid_one_it_replaces_a_killed_child(container, project, run_log, queue):
     await until(lambda: "ready: " in (project / "container.log").read_text())
     [supervisor] = children_of(container.pid)
     [job] = queue.add("until_released")
-    await until(ledger.entries)
+    await until(run_log.entries)
 
     [child] = children_of(supervisor)
     os.kill(child, signal.SIGKILL)
 
-    await until(lambda: ledger.runs(job), is_=[2])
+    await until(lambda: run_log.runs(job), is_=[2])
     assert "signal SIGKILL" in (project / "container.log").read_text()
 
 

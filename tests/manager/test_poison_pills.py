@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tests.manager.workshop import serving
+from tests.manager.worker_helpers import serving
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize(("kind", "input_"), [("exits", {"code": 1}), ("exits", {"code": 0}), ("kills_itself", {})])
-async def test_a_job_that_kills_its_worker_is_dead_lettered_and_its_neighbours_are_not(start, ledger, queue, kind, input_):
+async def test_a_job_that_kills_its_worker_is_dead_lettered_and_its_neighbours_are_not(start, run_log, queue, kind, input_):
     neighbours = queue.add("neighbour", 3)
     [pill] = queue.add(kind, **input_)
     neighbours += queue.add("neighbour", 3)
@@ -22,14 +22,14 @@ async def test_a_job_that_kills_its_worker_is_dead_lettered_and_its_neighbours_a
 
     state, crashes, error = queue.of(pill, "state", "crashes", "error")
     assert (state, crashes, error) == ("dead_letter", 3, "quarantined: its worker died 3 times while running it")
-    assert ledger.runs(pill) == [3]
+    assert run_log.runs(pill) == [3]
     await until(lambda: worker.said.count(f"to run it again: tenure jobs replay {pill}"), is_=1)
     assert {queue.of(job, "attempt") for job in neighbours} == {(1,)}
-    assert max(ledger.runs(*neighbours)) >= 2, "no neighbour was ever caught in a crash: this test tests nothing"
+    assert max(run_log.runs(*neighbours)) >= 2, "no neighbour was ever caught in a crash: this test tests nothing"
     assert worker.process.poll() is None
 
 
-async def test_a_handler_that_raises_system_exit_ends_its_job_and_not_the_worker(start, project, ledger, queue):
+async def test_a_handler_that_raises_system_exit_ends_its_job_and_not_the_worker(start, project, run_log, queue):
     (project / "jobs.py").write_text(
         "import sys\n"
         "from tenure import Tenure\n"

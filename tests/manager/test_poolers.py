@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tenure.chaos.pooler import PGBOUNCER, Pooler
-from tests.manager.workshop import serving
+from tests.manager.worker_helpers import serving
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -28,7 +28,7 @@ async def pooled_dsn(dsn, tmp_path):
 
 
 @needs_pgbouncer
-async def test_behind_pgbouncer_deafness_is_said_once_and_jobs_run_by_polling(start, ledger, queue, pooled_dsn):
+async def test_behind_pgbouncer_deafness_is_said_once_and_jobs_run_by_polling(start, run_log, queue, pooled_dsn):
     ids = queue.add("quick", 50)
     worker = start("--concurrency", "5", dsn=pooled_dsn, env=POOLED)
 
@@ -38,7 +38,7 @@ async def test_behind_pgbouncer_deafness_is_said_once_and_jobs_run_by_polling(st
     await queue.completed(*queue.add("quick", 20))
 
     assert worker.said.count(DEAF) == 2
-    assert sorted(set(ledger.runs(*ids))) == [1]
+    assert sorted(set(run_log.runs(*ids))) == [1]
     assert "prepared statement" not in worker.said
     worker.terminate()
     await until(lambda: worker.process.poll() is not None)
@@ -47,7 +47,7 @@ async def test_behind_pgbouncer_deafness_is_said_once_and_jobs_run_by_polling(st
 
 
 @needs_pgbouncer
-async def test_behind_pgbouncer_a_direct_line_for_listening_hears(start, ledger, queue, pooled_dsn, dsn):
+async def test_behind_pgbouncer_a_direct_line_for_listening_hears(start, run_log, queue, pooled_dsn, dsn):
     worker = start(dsn=pooled_dsn, env={**POOLED, "TENURE_LISTEN_DSN": dsn})
     await serving(worker)
     await queue.completed(*queue.add("quick", 5))

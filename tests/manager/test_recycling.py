@@ -9,11 +9,11 @@ import pytest
 from tenure.manager.process import ChildProcess
 from tenure.manager.recycling import reason_to_recycle
 from tenure.manager.spec import ChildHello, ChildSpec
-from tests.manager.workshop import serving
+from tests.manager.worker_helpers import serving
 from tests.waiting import until
 
 
-async def test_after_the_set_number_of_jobs_a_process_is_replaced_and_every_job_runs_once(start, ledger, queue):
+async def test_after_the_set_number_of_jobs_a_process_is_replaced_and_every_job_runs_once(start, run_log, queue):
     worker = start("--concurrency", "5", env={"TENURE_WORKERS_RECYCLE_AFTER_JOBS": "50"})
     await serving(worker)
     ids = queue.add("short", 200)
@@ -23,14 +23,14 @@ async def test_after_the_set_number_of_jobs_a_process_is_replaced_and_every_job_
     await queue.completed(*ids)
 
     assert 'reason="it has run' in worker.said
-    assert len({entry["pid"] for entry in ledger.entries()}) > 1
-    assert Counter(entry["job"] for entry in ledger.entries()) == Counter(ids)
+    assert len({entry["pid"] for entry in run_log.entries()}) > 1
+    assert Counter(entry["job"] for entry in run_log.entries()) == Counter(ids)
     # Not the fence: a job whose claim was under way when its process was asked to stop is requeued before it begins.
     assert set(queue.sql("select attempt, crashes from tenure.history")) == {(1, 0)}
 
 
 @pytest.mark.slow
-async def test_a_process_that_uses_too_much_memory_continues_until_the_next_is_ready(start, ledger, queue):
+async def test_a_process_that_uses_too_much_memory_continues_until_the_next_is_ready(start, run_log, queue):
     worker = start(env={"TENURE_WORKERS_RECYCLE_ABOVE_MB": "300"})
     [old] = await serving(worker)
     [long] = queue.add("until_released")
@@ -38,11 +38,11 @@ async def test_a_process_that_uses_too_much_memory_continues_until_the_next_is_r
 
     await until(lambda: 'reason="it uses' in worker.said)
     await until(lambda: worker.said.count("ready: "), is_=2)
-    ledger.release()
+    run_log.release()
 
     await queue.completed(long)
     await until(lambda: old not in worker.children() and len(worker.children()) == 1)
-    assert ledger.runs(long) == [1]
+    assert run_log.runs(long) == [1]
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.manager.workshop import serving
+from tests.manager.worker_helpers import serving
 from tests.waiting import until
 
 CHECK = "alter table tenure.history add constraint no_poison check (output is distinct from '\"poison\"')"
@@ -21,7 +21,7 @@ REFUSALS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("refusal", REFUSALS)
-async def test_one_refused_outcome_does_not_harm_the_others_of_its_group(start, ledger, queue, refusal):
+async def test_one_refused_outcome_does_not_harm_the_others_of_its_group(start, run_log, queue, refusal):
     statement, said = REFUSALS[refusal]
     queue.sql(statement)
     worker = start("--concurrency", "40")
@@ -29,25 +29,25 @@ async def test_one_refused_outcome_does_not_harm_the_others_of_its_group(start, 
     good = queue.add("says", 20, word="fine")
     [bad] = queue.add("says", word="poison")
     good += queue.add("says", 18, word="fine")
-    await until(lambda: len(ledger.entries()), is_=39)
+    await until(lambda: len(run_log.entries()), is_=39)
 
-    ledger.release()  # all end at once, and are sent together
+    run_log.release()  # all end at once, and are sent together
 
     await queue.completed(*good)
     await until(lambda: queue.of(bad, "state"), is_=("dead_letter",))
     attempt, error = queue.of(bad, "attempt", "error")
-    assert (attempt, ledger.runs(bad)) == (3, [3])
+    assert (attempt, run_log.runs(bad)) == (3, [3])
     assert "refused the outcome" in error
     assert said in error
     assert worker.children() == children
 
 
-async def test_a_row_that_refuses_every_outcome_does_not_stop_the_settling_of_others(start, ledger, queue):
+async def test_a_row_that_refuses_every_outcome_does_not_stop_the_settling_of_others(start, run_log, queue):
     worker = start("--concurrency", "20")
     await serving(worker)
     [bad] = queue.add("until_released")
     good = queue.add("until_released", 10)
-    await until(lambda: len(ledger.entries()), is_=11)
+    await until(lambda: len(run_log.entries()), is_=11)
     queue.sql(
         "create function hold() returns trigger language plpgsql as "
         "$$ begin raise exception 'this row is held' using errcode = '23514'; end $$"
@@ -56,7 +56,7 @@ async def test_a_row_that_refuses_every_outcome_does_not_stop_the_settling_of_ot
         f"create trigger hold before update or delete on tenure.jobs for each row when (old.id = '{bad}') execute function hold()"
     )
 
-    ledger.release()
+    run_log.release()
 
     await queue.completed(*good)
     await queue.completed(*queue.add("quick", 3))

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from tests.manager.workshop import SHORT_LEASE, serving
+from tests.manager.worker_helpers import SHORT_LEASE, serving
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -23,7 +23,7 @@ EXIT_SETTINGS = 3
         ({"user": "no_such_role"}, ["the role does not exist", "no_such_role", "check the user in the DSN"]),
     ],
 )
-async def test_a_worker_that_starts_with_the_wrong_dsn_reports_why_and_ends(start, ledger, dsn, wrong, texts):
+async def test_a_worker_that_starts_with_the_wrong_dsn_reports_why_and_ends(start, run_log, dsn, wrong, texts):
     worker = start(dsn=make_conninfo(dsn, **wrong))
     await until(lambda: worker.process.poll() is not None)
     assert worker.process.returncode == EXIT_SETTINGS
@@ -44,15 +44,15 @@ def role(sql, dsn):
     sql(f"drop role {name}")
 
 
-async def test_a_right_that_is_taken_away_is_reported_once_and_once_when_it_is_back(start, ledger, queue, dsn, role):
+async def test_a_right_that_is_taken_away_is_reported_once_and_once_when_it_is_back(start, run_log, queue, dsn, role):
     worker = start(dsn=make_conninfo(dsn, user=role), env=SHORT_LEASE)
     await serving(worker)
     await queue.completed(*queue.add("quick", 5))
     running = queue.add("until_released", 3)
-    await until(lambda: ledger.runs(*running), is_=[1] * 3)
+    await until(lambda: run_log.runs(*running), is_=[1] * 3)
 
     queue.sql(f"revoke select, update, delete on tenure.jobs from {role}")
-    ledger.release()
+    run_log.release()
     waiting = queue.add("quick", 5)
     await until(lambda: "permission denied for table jobs" in worker.said)
     beats = "select heartbeat_at from tenure.workers"
@@ -67,15 +67,15 @@ async def test_a_right_that_is_taken_away_is_reported_once_and_once_when_it_is_b
     await queue.completed(*waiting, within=20)
     await queue.completed(*running, within=45)  # as they ended: not run again, and not failed
     await until(lambda: "works again after" in worker.said)  # when the last of the statements that failed succeeds
-    assert ledger.runs(*running) == [1] * 3
+    assert run_log.runs(*running) == [1] * 3
     assert "lost its lease" not in worker.said
 
 
-async def test_a_lock_that_blocks_a_worker_is_reported_with_its_holder_and_costs_no_lease(start, ledger, queue, dsn):
+async def test_a_lock_that_blocks_a_worker_is_reported_with_its_holder_and_costs_no_lease(start, run_log, queue, dsn):
     worker = start(env=SHORT_LEASE)
     await serving(worker)
     [job] = queue.add("until_released")
-    await until(lambda: ledger.runs(job), is_=[1])
+    await until(lambda: run_log.runs(job), is_=[1])
 
     with psycopg.connect(dsn, application_name="a dba") as dba:
         dba.execute("lock table tenure.jobs in access exclusive mode")
@@ -86,10 +86,10 @@ async def test_a_lock_that_blocks_a_worker_is_reported_with_its_holder_and_costs
             [(before, _)] = queue.sql(beats)
             await until(lambda: queue.sql(beats)[0][0] > before)  # noqa: B023
             assert queue.sql(beats)[0][1]
-    ledger.release()
+    run_log.release()
 
     await queue.completed(job)
     await until(lambda: "is no longer blocked" in worker.said)
-    assert ledger.runs(job) == [1]
+    assert run_log.runs(job) == [1]
     assert "lost its lease" not in worker.said
     assert "jobs/claim_jobs has waited" in worker.said

@@ -9,14 +9,14 @@ import pytest
 
 from tenure.manager import restarts
 from tenure.manager.restarts import Restarts
-from tests.manager.workshop import serving
+from tests.manager.worker_helpers import serving
 from tests.waiting import until
 
 EXIT_RESTART_LIMIT = 9
 
 
 @pytest.mark.slow
-async def test_when_all_die_at_once_the_supervisor_gives_up_with_a_code_of_its_own(start, project, ledger):
+async def test_when_all_die_at_once_the_supervisor_gives_up_with_a_code_of_its_own(start, project, run_log):
     (project / "jobs.py").write_text("import os\nos._exit(5)\n")
     worker = start(env={"TENURE_WORKERS_RESTART_LIMIT": "3"})
     await until(worker.process.poll, is_=EXIT_RESTART_LIMIT)

@@ -15,7 +15,7 @@ from tenure.manager.scaling import Scaling
 from tenure.manager.spec import ChildHello, ChildSpec
 from tenure.store import workers
 from tenure.store.link import Link
-from tests.manager.workshop import serving
+from tests.manager.worker_helpers import serving
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -36,7 +36,7 @@ def measurements(worker, pool="default") -> list[tuple[int, int, int, int]]:
     return [tuple(map(int, found)) for name, *found in MEASUREMENT.findall(worker.said) if name == pool]
 
 
-async def test_a_burst_is_met_within_two_looks_and_every_job_runs_exactly_once(start, ledger, queue):
+async def test_a_burst_is_met_within_two_looks_and_every_job_runs_exactly_once(start, run_log, queue):
     up = start(command="up", env=QUICKLY)
     await serving(up)
     assert len(up.children()) == 1
@@ -47,31 +47,31 @@ async def test_a_burst_is_met_within_two_looks_and_every_job_runs_exactly_once(s
     burst = next(number for number, waiting, _, _ in measurements(up) if waiting > 20)
     most = next(number for number, _, _, after in measurements(up) if after == 4)
     assert most - burst <= 1
-    assert len({entry["pid"] for entry in ledger.entries()}) > 1, "the new processes ran nothing"
+    assert len({entry["pid"] for entry in run_log.entries()}) > 1, "the new processes ran nothing"
     await until(lambda: len(up.children()), is_=1)
     assert [after - before for _, _, before, after in measurements(up) if after < before] == [-1] * 3
-    assert Counter(entry["job"] for entry in ledger.entries()) == Counter(ids)
+    assert Counter(entry["job"] for entry in run_log.entries()) == Counter(ids)
     # Not the fence: a job whose claim was under way when its process was asked to stop is requeued before it begins.
     assert set(queue.sql("select attempt, crashes from tenure.history")) == {(1, 0)}
     assert "died" not in up.said
 
 
-async def test_those_with_the_least_to_do_go_first_and_the_others_run_on(start, ledger, queue):
+async def test_those_with_the_least_to_do_go_first_and_the_others_run_on(start, run_log, queue):
     up = start(command="up", env={**QUICKLY, "TENURE_WORKERS_CONCURRENCY": "1"})
     await serving(up)
     ids = [*queue.add("patient"), *queue.add("until_released", 2)]
-    await until(lambda: ledger.runs(*ids), is_=[1, 1, 1])
-    [kept] = {entry["pid"] for entry in ledger.entries(kind="patient")}
+    await until(lambda: run_log.runs(*ids), is_=[1, 1, 1])
+    [kept] = {entry["pid"] for entry in run_log.entries(kind="patient")}
 
-    ledger.release()
+    run_log.release()
 
     await until(up.children, is_=[kept])
-    ledger.release("second_release")
+    run_log.release("second_release")
     await queue.completed(*ids)
-    assert (ledger.runs(*ids), queue.of(ids[0], "fence", "crashes")) == ([1, 1, 1], (1, 0))
+    assert (run_log.runs(*ids), queue.of(ids[0], "fence", "crashes")) == ([1, 1, 1], (1, 0))
 
 
-async def test_one_that_is_too_many_drains_for_longer_than_the_grace_of_a_shutdown(start, ledger, queue):
+async def test_one_that_is_too_many_drains_for_longer_than_the_grace_of_a_shutdown(start, run_log, queue):
     """Two processes, each with one job left: one would do, so the other claims nothing more, and finishes what it runs."""
     env = {**QUICKLY, "TENURE_WORKERS_GRACE_SECONDS": "1", "TENURE_WORKERS_SCALE_DOWN_SECONDS": "1"}
     up = start(command="up", env=env)
@@ -80,23 +80,23 @@ async def test_one_that_is_too_many_drains_for_longer_than_the_grace_of_a_shutdo
     for started in (5, 10):
         queue.add("until_released", 4)
         patient += queue.add("patient")
-        await until(lambda started=started: len(ledger.entries()), is_=started)
-    assert len({entry["pid"] for entry in ledger.entries(kind="patient")}) == 2
+        await until(lambda started=started: len(run_log.entries()), is_=started)
+    assert len({entry["pid"] for entry in run_log.entries(kind="patient")}) == 2
 
-    ledger.release()
+    run_log.release()
     await until(lambda: measurements(up)[-1][3] == 1)
     looked = measurements(up)[-1][0]
     await until(lambda: measurements(up)[-1][0] >= looked + 6)  # three seconds
     assert len(up.children()) == 2
-    ledger.release("second_release")
+    run_log.release("second_release")
 
     await queue.completed(*patient)
-    assert ledger.runs(*patient) == [1, 1]
+    assert run_log.runs(*patient) == [1, 1]
     await until(lambda: len(up.children()), is_=1)
     assert "killed" not in up.said
 
 
-async def test_a_fixed_number_is_neither_scaled_nor_asked_about(start, ledger, queue):
+async def test_a_fixed_number_is_neither_scaled_nor_asked_about(start, run_log, queue):
     up = start("--processes", "1", command="up", env={**QUICKLY})
     await serving(up)
     await queue.completed(*queue.add("short", 100), within=20)
@@ -117,7 +117,7 @@ concurrency = 2
 """
 
 
-async def test_pools_have_their_own_queues_and_the_rest_is_left_to_the_first(start, ledger, queue, project):
+async def test_pools_have_their_own_queues_and_the_rest_is_left_to_the_first(start, run_log, queue, project):
     (project / "tenure.toml").write_text(POOLS)
     up = start(command="up")
     await serving(up, 2)
@@ -125,7 +125,7 @@ async def test_pools_have_their_own_queues_and_the_rest_is_left_to_the_first(sta
     here, there = queue.add("quick", 20), queue.add("elsewhere", 20, queue="other")
     await queue.completed(*here, *there)
 
-    pids = {kind: {entry["pid"] for entry in ledger.entries(kind=kind)} for kind in ("quick", "elsewhere")}
+    pids = {kind: {entry["pid"] for entry in run_log.entries(kind=kind)} for kind in ("quick", "elsewhere")}
     assert (len(pids["quick"]), len(pids["elsewhere"])) == (1, 1)
     assert pids["quick"] != pids["elsewhere"]
     served = queue.sql("select queues::text, concurrency from tenure.workers order by 2")
@@ -141,7 +141,7 @@ async def test_a_single_pool_can_be_started_on_a_machine_of_its_own(start, queue
     assert (queue.of(here, "state"), len(up.children())) == (("pending",), 1)
 
 
-async def test_the_first_pool_ends_when_the_others_serve_all_queues(start, queue, project, ledger):
+async def test_the_first_pool_ends_when_the_others_serve_all_queues(start, queue, project, run_log):
     (project / "tenure.toml").write_text('[workers]\ndefault_count = 1\n[workers.all]\nqueues = ["default", "other"]\n')
     up = start(command="up")
     await until(lambda: "pool stops its processes" in up.said)

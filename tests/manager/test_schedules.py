@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from tests.manager.workshop import SHORT_LEASE, serving
+from tests.manager.worker_helpers import SHORT_LEASE, serving
 from tests.processes import WorkerProcess
 from tests.waiting import until
 

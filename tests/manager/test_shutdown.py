@@ -10,7 +10,7 @@ import pytest
 
 from tenure import StoreUnavailable
 from tenure.manager import supervisor
-from tests.manager.workshop import SHORT_LEASE, serving
+from tests.manager.worker_helpers import SHORT_LEASE, serving
 from tests.waiting import until
 
 AFTER_GRACE = 20.0  # less than the grace itself
@@ -37,23 +37,23 @@ def nothing_left(queue):
     return left(queue) == ([], [])
 
 
-async def running(start, ledger, queue, *kinds, **more):
+async def running(start, run_log, queue, *kinds, **more):
     """A worker with one job of each of these kinds under way."""
     worker = start(**more)
     await serving(worker)
     ids = [job for kind in kinds for job in queue.add(kind)]
-    await until(lambda: len(ledger.entries()), is_=len(kinds))
+    await until(lambda: len(run_log.entries()), is_=len(kinds))
     return worker, ids
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_a_job_that_ends_within_the_grace_is_finished_and_the_exit_is_clean(start, ledger, queue, number):
-    worker, ids = await running(start, ledger, queue, "until_released", "until_released_in_thread")
+async def test_a_job_that_ends_within_the_grace_is_finished_and_the_exit_is_clean(start, run_log, queue, number):
+    worker, ids = await running(start, run_log, queue, "until_released", "until_released_in_thread")
 
     os.kill(worker.pid, number)
     await until(lambda: "stopping; waiting for running jobs" in worker.said)
     [late] = queue.add("quick")
-    ledger.release()
+    run_log.release()
 
     assert await exit_code(worker, within=AFTER_GRACE) == 0
     assert worker.said.splitlines()[-1].endswith(" stopped")
@@ -63,26 +63,26 @@ async def test_a_job_that_ends_within_the_grace_is_finished_and_the_exit_is_clea
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_a_signal_to_the_whole_process_group_gives_the_same_grace(start, ledger, queue, number):
+async def test_a_signal_to_the_whole_process_group_gives_the_same_grace(start, run_log, queue, number):
     """As systemd does by default, a terminal at Ctrl-C, and many a container runtime."""
-    worker, [job] = await running(start, ledger, queue, "until_released", env=SHORT_LEASE)
+    worker, [job] = await running(start, run_log, queue, "until_released", env=SHORT_LEASE)
     [(heartbeat,)] = queue.sql("select heartbeat_at from tenure.workers")
 
     os.killpg(worker.pid, number)
     await until(lambda: queue.sql("select heartbeat_at from tenure.workers") != [(heartbeat,)])  # renewed, or gone
-    ledger.release()
+    run_log.release()
 
     assert await exit_code(worker, within=AFTER_GRACE) == 0
-    assert (queue.of(job, "state", "fence"), ledger.entries("aborted")) == (("completed", 1), [])
+    assert (queue.of(job, "state", "fence"), run_log.entries("aborted")) == (("completed", 1), [])
 
 
-async def test_jobs_beyond_the_grace_are_aborted_and_requeued_without_spending_an_attempt(start, ledger, queue):
-    worker, ids = await running(start, ledger, queue, "until_released", "until_released_in_thread", env=SHORT_GRACE)
+async def test_jobs_beyond_the_grace_are_aborted_and_requeued_without_spending_an_attempt(start, run_log, queue):
+    worker, ids = await running(start, run_log, queue, "until_released", "until_released_in_thread", env=SHORT_GRACE)
 
     worker.terminate()
 
     assert await exit_code(worker, within=1 + AFTER_GRACE) == 0
-    assert {entry["kind"]: entry["reason"] for entry in ledger.entries("aborted")} == {
+    assert {entry["kind"]: entry["reason"] for entry in run_log.entries("aborted")} == {
         "until_released": "shutdown",
         "until_released_in_thread": "shutdown",
     }
@@ -90,18 +90,18 @@ async def test_jobs_beyond_the_grace_are_aborted_and_requeued_without_spending_a
     assert nothing_left(queue)
 
 
-async def test_an_aborted_coroutine_may_await_its_clean_up(start, ledger, queue):
-    worker, ids = await running(start, ledger, queue, "tidies_up", env=SHORT_GRACE)
+async def test_an_aborted_coroutine_may_await_its_clean_up(start, run_log, queue):
+    worker, ids = await running(start, run_log, queue, "tidies_up", env=SHORT_GRACE)
 
     worker.terminate()
 
     assert await exit_code(worker, within=1 + AFTER_GRACE) == 0
-    assert [entry["reason"] for entry in ledger.entries("tidied")] == ["shutdown"]
+    assert [entry["reason"] for entry in run_log.entries("tidied")] == ["shutdown"]
     assert queue.of(*ids, "state", "attempt") == ("pending", 0)
 
 
-async def test_a_second_signal_ends_the_grace_at_once(start, ledger, queue):
-    worker, ids = await running(start, ledger, queue, "until_released")
+async def test_a_second_signal_ends_the_grace_at_once(start, run_log, queue):
+    worker, ids = await running(start, run_log, queue, "until_released")
 
     worker.terminate()
     await until(lambda: "signal again to stop now" in worker.said)
@@ -112,8 +112,8 @@ async def test_a_second_signal_ends_the_grace_at_once(start, ledger, queue):
     assert nothing_left(queue)
 
 
-async def test_a_thread_that_does_not_listen_does_not_stop_the_exit(start, ledger, queue):
-    worker, ids = await running(start, ledger, queue, "deaf_thread", env=SHORT_GRACE)
+async def test_a_thread_that_does_not_listen_does_not_stop_the_exit(start, run_log, queue):
+    worker, ids = await running(start, run_log, queue, "deaf_thread", env=SHORT_GRACE)
 
     worker.terminate()
 
@@ -122,8 +122,8 @@ async def test_a_thread_that_does_not_listen_does_not_stop_the_exit(start, ledge
 
 
 @pytest.mark.slow
-async def test_neither_a_blocked_loop_nor_an_endless_import_stops_the_exit(start, ledger, queue, project):
-    blocked, ids = await running(start, ledger, queue, "blocks_loop_for_long", env=SHORT_GRACE)
+async def test_neither_a_blocked_loop_nor_an_endless_import_stops_the_exit(start, run_log, queue, project):
+    blocked, ids = await running(start, run_log, queue, "blocks_loop_for_long", env=SHORT_GRACE)
     (project / "slow.py").write_text("import pathlib, time\npathlib.Path('loading').touch()\ntime.sleep(60)\n")
     loading = start(app="slow:app")
     await until((project / "loading").exists)
@@ -155,7 +155,7 @@ async def test_a_supervisor_that_stops_asks_postgresql_again_while_time_is_left(
 
 
 @pytest.mark.slow
-async def test_twenty_stops_under_load_cost_no_attempt_and_lose_nothing(start, ledger, queue):
+async def test_twenty_stops_under_load_cost_no_attempt_and_lose_nothing(start, run_log, queue):
     ids = queue.add("quick", 5000)
     for _ in range(5):
         workers = [start("--concurrency", "20") for _ in range(4)]

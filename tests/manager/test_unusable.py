@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from tests.manager.workshop import serving
+from tests.manager.worker_helpers import serving
 from tests.processes import run_process
 from tests.waiting import until
 
@@ -54,19 +54,19 @@ async def test_a_name_that_is_something_else(start, project):
     ],
     ids=["a missing library", "a typo", "an error", "a very long error", "an exit"],
 )
-async def test_a_module_that_cannot_be_imported_is_shown_with_its_own_error(start, project, ledger, code, said):
+async def test_a_module_that_cannot_be_imported_is_shown_with_its_own_error(start, project, run_log, code, said):
     (project / "jobs.py").write_text(code + "\n")
     await gives_up(start(), EXIT_SETTINGS, said, "jobs.py")
 
 
-async def test_a_module_whose_import_ends_the_process(start, project, ledger):
+async def test_a_module_whose_import_ends_the_process(start, project, run_log):
     """No process can report why, so it is restarted after growing pauses, and logged each time."""
     (project / "jobs.py").write_text("import os\nos._exit(5)\n")
     worker = start()
     await until(lambda: "exit code 5" in worker.said)
 
 
-def test_no_database_at_all_names_every_way_to_set_one(project, ledger):
+def test_no_database_at_all_names_every_way_to_set_one(project, run_log):
     bare = {name: value for name, value in os.environ.items() if not name.startswith(("TENURE_", "PG", "DATABASE_"))}
     command = [sys.executable, "-m", "tenure", "worker", "--app", "jobs:app"]
     done = run_process(command, cwd=project, env=bare, timeout=60)

@@ -12,18 +12,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.manager.workshop import serving
+from tests.manager.worker_helpers import serving
 from tests.planted_secrets import assert_no_secret
 from tests.waiting import until
 
 NEW_JOB = "\n@app.job(name='brand_new')\nasync def later(ctx: Context) -> int:\n    return 42\n"
 
 
-async def test_dev_takes_up_new_code_as_it_is_saved_and_survives_a_typo(start, ledger, queue, project):
+async def test_dev_takes_up_new_code_as_it_is_saved_and_survives_a_typo(start, run_log, queue, project):
     dev = start("--processes", "1", command="dev")
     old = await serving(dev)
     [long] = queue.add("until_released")
-    await until(lambda: ledger.runs(long), is_=[1])
+    await until(lambda: run_log.runs(long), is_=[1])
     code = (project / "jobs.py").read_text()
 
     (project / "jobs.py").write_text("def broken(:\n")
@@ -32,9 +32,9 @@ async def test_dev_takes_up_new_code_as_it_is_saved_and_survives_a_typo(start, l
     (project / "jobs.py").write_text(code + NEW_JOB)
 
     await queue.completed(*queue.add("brand_new"), within=20)
-    ledger.release()
+    run_log.release()
     await queue.completed(long)
-    assert ledger.runs(long) == [1]
+    assert run_log.runs(long) == [1]
 
 
 async def test_up_brings_the_schema_up_to_date_first(start, queue, sql):
@@ -43,13 +43,13 @@ async def test_up_brings_the_schema_up_to_date_first(start, queue, sql):
     await queue.completed(*queue.add("quick"))
 
 
-async def test_a_pool_as_it_is_written_and_flags_that_describe_one_exclude_each_other(start, ledger):
+async def test_a_pool_as_it_is_written_and_flags_that_describe_one_exclude_each_other(start, run_log):
     up = start("--pool", "media", "--queues", "a", command="up")
     await until(up.process.poll, is_=2)
     assert "omit the options" in up.said
 
 
-async def test_a_pool_that_is_not_written_down_is_refused_by_name(start, ledger):
+async def test_a_pool_that_is_not_written_down_is_refused_by_name(start, run_log):
     up = start("--pool", "media", command="up")
     await until(up.process.poll, is_=3)
     assert "there is no pool 'media': use one of default" in up.said

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.manager.workshop import serving
+from tests.manager.worker_helpers import serving
 from tests.processes import free_port
 from tests.waiting import until
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from tenure import Tenure
-from tests.manager.workshop import Queue, serving
+from tests.manager.worker_helpers import Queue, serving
 from tests.waiting import until
 
 

@@ -20,25 +20,25 @@ from psycopg.conninfo import make_conninfo
 from tenure.embedded import EmbeddedServer
 from tenure.store.migrator import migrate
 from tenure.store.target import DatabaseTarget
-from tests.manager.workshop import Ledger, Queue, Sql
+from tests.manager.worker_helpers import Queue, RunLog, Sql
 from tests.processes import WorkerProcess, worker_process
 from tests.waiting import until
 
 
-class Power:
-    """The server's switch. The workers under test know nothing but a DSN."""
+class ServerControl:
+    """Starts, stops and kills the server. The workers under test know nothing but a DSN."""
 
     def __init__(self, home: Path) -> None:
         self._server = EmbeddedServer(home, durable=True, settings={"max_connections": "60"})
 
-    def on(self) -> str:
+    def start(self) -> str:
         return self._server.start().dsn
 
-    def off(self) -> None:
+    def stop(self) -> None:
         """A fast shutdown, as `systemctl stop` does: connections are cut, nothing is lost."""
         self._server.stop()
 
-    async def cut(self) -> None:
+    async def kill(self) -> None:
         """kill -9 of the postmaster: what was not on disk is gone."""
         pid = self._server.status().pid
         assert pid is not None
@@ -47,26 +47,26 @@ class Power:
 
 
 @pytest.fixture(scope="module")
-def power() -> Iterator[Power]:
+def server_control() -> Iterator[ServerControl]:
     # Not pytest's own folder: as root the server's account cannot reach that.
     folder = Path(tempfile.mkdtemp(prefix="outages-"))
     folder.chmod(0o711)
-    power = Power(folder / "home")
+    server_control = ServerControl(folder / "home")
     try:
-        yield power
+        yield server_control
     finally:
-        power.off()
+        server_control.stop()
         shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture
-def dsn(power: Power) -> Iterator[str]:
+def dsn(server_control: ServerControl) -> Iterator[str]:
     """A database of this test's own on the server that is about to fail."""
-    server, name = power.on(), f"test_{uuid4().hex[:12]}"
+    server, name = server_control.start(), f"test_{uuid4().hex[:12]}"
     admin(server, f"create database {name}")
     asyncio.run(migrate(DatabaseTarget.at(make_conninfo(server, dbname=name))))
     yield make_conninfo(server, dbname=name)
-    server = power.on()
+    server = server_control.start()
     admin(server, "alter system reset all")
     admin(server, "select pg_reload_conf()")
     admin(server, f"drop database {name} with (force)")
@@ -95,12 +95,12 @@ def queue(sql: Sql, dsn: str) -> Queue:
 
 
 @pytest.fixture
-def ledger(project: Path) -> Ledger:
+def run_log(project: Path) -> RunLog:
     shutil.copy(Path(__file__).parent.parent / "manager" / "jobs_for_tests.py", project / "jobs.py")
-    return Ledger(project)
+    return RunLog(project)
 
 
 @pytest.fixture
-def start(project: Path, dsn: str, ledger: Ledger) -> Iterator[Callable[..., WorkerProcess]]:
+def start(project: Path, dsn: str, run_log: RunLog) -> Iterator[Callable[..., WorkerProcess]]:
     with ExitStack() as stack:
         yield lambda *options, **more: stack.enter_context(worker_process(project, dsn, *options, **more))

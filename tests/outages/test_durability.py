@@ -31,22 +31,22 @@ async def app(dsn, queue):
     await app.close()
 
 
-async def crash(power):
-    await power.cut()
-    await asyncio.to_thread(power.on)
+async def crash(server_control):
+    await server_control.kill()
+    await asyncio.to_thread(server_control.start)
 
 
-async def test_jobs_that_were_accepted_are_there_after_a_crash_of_the_server(app, queue, power):
+async def test_jobs_that_were_accepted_are_there_after_a_crash_of_the_server(app, queue, server_control):
     one = await app.until_released.enqueue()
-    await crash(power)
+    await crash(server_control)
     assert queue.of(str(one.id), "state") == ("pending",)
 
     many = await app.enqueue_many(app.until_released.call() for _ in range(20))
-    await crash(power)
+    await crash(server_control)
     assert queue.states(*(str(handle.id) for handle in many)) == {"pending": 20}
 
 
-async def test_a_job_whose_result_was_returned_is_completed_after_a_crash_of_the_server(app, queue, power):
+async def test_a_job_whose_result_was_returned_is_completed_after_a_crash_of_the_server(app, queue, server_control):
     async with app.running():
         handle = await app.until_released.enqueue()
         told = asyncio.create_task(handle.result())
@@ -54,5 +54,5 @@ async def test_a_job_whose_result_was_returned_is_completed_after_a_crash_of_the
         await until(lambda: queue.of(str(handle.id), "state"), is_=("running",))
         app.may_end.set()
         assert await told == "done"
-        await crash(power)
+        await crash(server_control)
         assert queue.of(str(handle.id), "state", "fence") == ("completed", 1)

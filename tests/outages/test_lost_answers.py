@@ -8,7 +8,7 @@ import pytest
 
 from tenure import Tenure
 from tenure.chaos.proxy import Proxy
-from tests.manager.workshop import serving
+from tests.manager.worker_helpers import serving
 from tests.processes import worker_process
 from tests.waiting import until
 
@@ -64,27 +64,27 @@ def all_ids(queue):
     return [str(row[0]) for row in queue.sql("select id from tenure.all_jobs")]
 
 
-async def test_an_enqueue_during_an_outage_waits_and_makes_one_job(app, queue, power):
+async def test_an_enqueue_during_an_outage_waits_and_makes_one_job(app, queue, server_control):
     await app.quick.enqueue()
-    power.off()
+    server_control.stop()
     waiting = [asyncio.create_task(app.quick.enqueue()) for _ in range(5)]
     await asyncio.wait(waiting, timeout=0.5)
     assert not any(task.done() for task in waiting)
 
-    power.on()
+    server_control.start()
 
     handles = await asyncio.gather(*waiting)
     assert set(all_ids(queue)) >= {str(handle.id) for handle in handles}
     assert len(all_ids(queue)) == 6
 
 
-async def test_a_sync_enqueue_during_an_outage_waits_and_makes_one_job(app, queue, power):
-    power.off()
+async def test_a_sync_enqueue_during_an_outage_waits_and_makes_one_job(app, queue, server_control):
+    server_control.stop()
     waiting = asyncio.create_task(asyncio.to_thread(app.quick.enqueue_sync))
     await asyncio.wait([waiting], timeout=0.5)
     assert not waiting.done()
 
-    power.on()
+    server_control.start()
 
     handle = await waiting
     assert all_ids(queue) == [str(handle.id)]
@@ -145,14 +145,14 @@ async def test_a_batch_whose_commit_was_not_answered_is_made_once_though_part_of
     assert queue.states(*ids) == {"completed": 5, "pending": 5}
 
 
-async def test_a_completion_whose_commit_was_not_answered_is_recorded_once_and_not_taken_for_lost(start, ledger, queue, standby):
+async def test_a_completion_whose_commit_was_not_answered_is_recorded_once_and_not_taken_for_lost(start, run_log, queue, standby):
     worker = start()
     await serving(worker)
     ids = queue.add("until_released", 5)
-    await until(lambda: ledger.runs(*ids), is_=[1] * 5)
+    await until(lambda: run_log.runs(*ids), is_=[1] * 5)
 
     standby.is_missing()
-    ledger.release()
+    run_log.release()
     backend = await standby.waiting("settle")
     standby.cut(backend)
     # The five may go out in more than one group: those after the first wait for the standby as well.
@@ -161,12 +161,12 @@ async def test_a_completion_whose_commit_was_not_answered_is_recorded_once_and_n
     ids += queue.add("quick", 3)
 
     await queue.completed(*ids)
-    assert set(ledger.runs(*ids)) == {1}
+    assert set(run_log.runs(*ids)) == {1}
     await until(lambda: "PostgreSQL is back after" in worker.said)
     assert "lease was lost" not in worker.said
 
 
-async def test_a_claim_whose_answer_was_lost_does_not_strand_its_jobs(project, ledger, queue, dsn):
+async def test_a_claim_whose_answer_was_lost_does_not_strand_its_jobs(project, run_log, queue, dsn):
     """The jobs stand as running, held by a worker that lives and knows nothing of them."""
     cutter = Proxy(dsn)
     async with cutter.open() as cut_dsn:
@@ -179,22 +179,22 @@ async def test_a_claim_whose_answer_was_lost_does_not_strand_its_jobs(project, l
 
             await queue.completed(*ids, within=12)
 
-            assert ledger.runs(*ids) == [1] * 5
+            assert run_log.runs(*ids) == [1] * 5
             assert {queue.of(job, "attempt", "crashes") for job in ids} == {(1, 0)}
 
 
-async def test_an_outcome_whose_answer_was_lost_is_recorded_once(project, ledger, queue, dsn):
+async def test_an_outcome_whose_answer_was_lost_is_recorded_once(project, run_log, queue, dsn):
     cutter = Proxy(dsn)
     async with cutter.open() as cut_dsn:
         with worker_process(project, cut_dsn) as worker:
             await serving(worker)
             ids = queue.add("until_released", 5)
-            await until(lambda: ledger.runs(*ids), is_=[1] * 5)
+            await until(lambda: run_log.runs(*ids), is_=[1] * 5)
             cutter.lose_answer("settle", when_seen=b"INSERT 0 ")
-            ledger.release()
+            run_log.release()
 
             await queue.completed(*ids)
 
             await until(lambda: "PostgreSQL is back after" in worker.said)
             assert (cutter.cuts, "lease was lost" in worker.said) == (1, False)
-            assert ledger.runs(*ids) == [1] * 5
+            assert run_log.runs(*ids) == [1] * 5

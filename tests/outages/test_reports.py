@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tests.manager.workshop import serving
+from tests.manager.worker_helpers import serving
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -23,20 +23,20 @@ def facts(worker):
     return len(AWAY.findall(worker.said)), worker.said.count(BACK)
 
 
-async def test_an_outage_is_one_warning_and_one_info_in_each_process(start, ledger, queue, power):
+async def test_an_outage_is_one_warning_and_one_info_in_each_process(start, run_log, queue, server_control):
     worker = start("--concurrency", "5")
     await serving(worker)
     ids = queue.add("until_released", 5)
-    await until(lambda: ledger.runs(*ids), is_=[1] * 5)
+    await until(lambda: run_log.runs(*ids), is_=[1] * 5)
     assert facts(worker) == (0, 0)
 
-    power.off()
-    ledger.release()
+    server_control.stop()
+    run_log.release()
     await until(lambda: facts(worker), is_=(PROCESSES, 0))
     over = time.monotonic() + 6  # every loop has had its turns, those too that have nothing to do
     await until(lambda: time.monotonic() > over)
     assert facts(worker) == (PROCESSES, 0)
-    power.on()
+    server_control.start()
 
     await until(lambda: facts(worker), is_=(PROCESSES, PROCESSES))
     await queue.completed(*ids)
@@ -45,15 +45,15 @@ async def test_an_outage_is_one_warning_and_one_info_in_each_process(start, ledg
     assert "Traceback" not in worker.said
 
 
-async def test_restarts_of_the_server_are_not_taken_for_a_pooler(start, queue, power, ledger):
+async def test_restarts_of_the_server_are_not_taken_for_a_pooler(start, queue, server_control, run_log):
     """The connections that send and that listen do not reconnect in the same moment."""
     worker = start(env={"TENURE_LOG": "DEBUG"})
     await serving(worker)
     await until(lambda: worker.said.count(HEARS) >= PROCESSES)
     for _ in range(3):
         before = worker.said.count(HEARS)
-        power.off()
-        power.on()
+        server_control.stop()
+        server_control.start()
         await until(lambda: worker.said.count(HEARS) >= before + PROCESSES)  # noqa: B023
     assert DEAF not in worker.said
     await queue.completed(*queue.add("quick", 3))

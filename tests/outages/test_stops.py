@@ -8,7 +8,7 @@ import pytest
 
 from tenure import Tenure
 from tenure.model.events import JobSettled, RunLost
-from tests.manager.workshop import serving
+from tests.manager.worker_helpers import serving
 from tests.outages.test_lost_answers import Standby
 from tests.waiting import until
 
@@ -20,25 +20,25 @@ def standby(sql):
     return Standby(sql)
 
 
-async def test_outcomes_are_written_when_the_server_returns_within_the_grace(start, ledger, queue, power):
+async def test_outcomes_are_written_when_the_server_returns_within_the_grace(start, run_log, queue, server_control):
     worker = start("--concurrency", "10")
     await serving(worker)
     ids = queue.add("until_released", 10)
-    await until(lambda: ledger.runs(*ids), is_=[1] * 10)
+    await until(lambda: run_log.runs(*ids), is_=[1] * 10)
 
-    power.off()
-    ledger.release()
-    await until(lambda: len(ledger.entries("end")), is_=10)
+    server_control.stop()
+    run_log.release()
+    await until(lambda: len(run_log.entries("end")), is_=10)
     worker.terminate()
     await until(lambda: "stopping" in worker.said)
     with pytest.raises(AssertionError):  # it is still there after many tries to write
         await until(lambda: worker.process.poll() is not None, within=3)
-    power.on()
+    server_control.start()
 
     await until(lambda: worker.process.poll() is not None, within=20)
     assert worker.process.returncode == 0
     assert queue.states(*ids) == {"completed": 10}
-    assert ledger.runs(*ids) == [1] * 10
+    assert run_log.runs(*ids) == [1] * 10
     assert "could not be written" not in worker.said
 
 

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from tenure import Aborted, ConfigError, Context
 from tenure.testing import context
-from tests.docs.workshop import as_url
+from tests.docs.page_runner import as_url
 from tests.testing.shop import import_rows, nightly
 
 

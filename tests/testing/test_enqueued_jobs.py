@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from tenure import ConfigError
 from tenure.testing import assert_enqueued, drain, enqueued, enqueued_sync
-from tests.docs.workshop import as_url
+from tests.docs.page_runner import as_url
 from tests.testing.shop import charge, import_rows, send_mail
 
 pytestmark = pytest.mark.usefixtures("tenure_app")

@@ -10,7 +10,7 @@ import textwrap
 import psycopg
 import pytest
 
-from tests.docs.workshop import as_url
+from tests.docs.page_runner import as_url
 from tests.processes import run_process
 from tests.transactions.django_orm import skip_on_old_servers
 

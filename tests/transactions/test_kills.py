@@ -9,7 +9,7 @@ import signal
 
 import pytest
 
-from tests.manager.workshop import ended, serving
+from tests.manager.worker_helpers import ended, serving
 from tests.processes import worker_process
 from tests.transactions import handlers
 from tests.transactions.handlers import POINTS

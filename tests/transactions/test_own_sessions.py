@@ -18,7 +18,7 @@ from tests.waiting import until
 from tests.worker.serving import serving
 
 
-class Places:
+class Checkpoints:
     """Where the handler waits for the test, and what it saw."""
 
     def __init__(self) -> None:
@@ -38,15 +38,15 @@ async def app(dsn, shop):
     @app.job(queue="later")
     async def ship(name: str) -> None: ...
 
-    app.places = Places()
+    app.checkpoints = Checkpoints()
     for made in ASYNC.values():
         app.job(name=made.__name__, retry=AT_ONCE)(pays(app, dsn, made, ship))
     for made in SYNC.values():
         app.job(name=made.__name__, retry=AT_ONCE)(pays_sync(app, dsn, made, ship))
     async with serving(app, queues=["default"]):
         yield app
-        app.places.inside.set()
-        app.places.outside.set()
+        app.checkpoints.inside.set()
+        app.checkpoints.outside.set()
     await app.close()
 
 
@@ -74,7 +74,7 @@ def looks(monkeypatch):
 
 def pays(app, dsn, made, ship) -> Callable:
     async def pay(ctx: Context, name: str, set_output: bool = False, inside: str = "", after: str = "") -> str:
-        places = app.places
+        checkpoints = app.checkpoints
         try:
             async with made(dsn) as (session, insert), ctx.transaction(session) as tx:
                 assert tx is session
@@ -82,13 +82,13 @@ def pays(app, dsn, made, ship) -> Callable:
                 await ship.using(conn=session).enqueue(name)
                 if set_output:
                     ctx.set_output(f"set {name}")
-                await asyncio.to_thread(places.wait, "inside")
+                await asyncio.to_thread(checkpoints.wait, "inside")
                 if inside:
                     raise ValueError(inside)
         except LeaseLost as error:
-            places.caught.append(error)
+            checkpoints.caught.append(error)
             raise
-        await asyncio.to_thread(places.wait, "outside")
+        await asyncio.to_thread(checkpoints.wait, "outside")
         if after:
             raise ValueError(after)
         return f"returned {name}"
@@ -98,7 +98,7 @@ def pays(app, dsn, made, ship) -> Callable:
 
 def pays_sync(app, dsn, made, ship) -> Callable:
     def pay(ctx: Context, name: str, set_output: bool = False, inside: str = "", after: str = "") -> str:
-        places = app.places
+        checkpoints = app.checkpoints
         try:
             with made(dsn) as (session, insert), ctx.transaction(session) as tx:
                 assert tx is session
@@ -106,13 +106,13 @@ def pays_sync(app, dsn, made, ship) -> Callable:
                 ship.using(conn=session).enqueue_sync(name)
                 if set_output:
                     ctx.set_output(f"set {name}")
-                places.wait("inside")
+                checkpoints.wait("inside")
                 if inside:
                     raise ValueError(inside)
         except LeaseLost as error:
-            places.caught.append(error)
+            checkpoints.caught.append(error)
             raise
-        places.wait("outside")
+        checkpoints.wait("outside")
         if after:
             raise ValueError(after)
         return f"returned {name}"
@@ -131,44 +131,44 @@ def job(app, session):
 @EVERY
 async def test_rows_follow_up_and_completion_are_committed_when_the_block_ends(app, shop, session):
     handle = await job(app, session).enqueue("ada")
-    await until(lambda: app.places.at, is_=["inside"])
+    await until(lambda: app.checkpoints.at, is_=["inside"])
     assert shop.seen("ada") == (0, 0, "running")
 
-    app.places.inside.set()
+    app.checkpoints.inside.set()
 
-    await until(lambda: app.places.at, is_=["inside", "outside"])
+    await until(lambda: app.checkpoints.at, is_=["inside", "outside"])
     assert shop.seen("ada") == (1, 1, "completed")
     assert len(shop.transactions("ada")) == 1
-    app.places.outside.set()
+    app.checkpoints.outside.set()
     await until(lambda: shop.of("ada", "output"), is_=("returned ada",))
     assert await handle.result() == "returned ada"
 
 
 @SOME
 async def test_an_output_that_was_set_inside_is_committed_with_the_rest_and_stays(app, shop, session):
-    app.places.inside.set()
+    app.checkpoints.inside.set()
     handle = await job(app, session).enqueue("ada", set_output=True)
     assert await handle.result(timeout=10) == "set ada"
     assert len(shop.transactions("ada")) == 1
-    app.places.outside.set()
-    await until(lambda: app.places.at, is_=["inside", "outside"])
+    app.checkpoints.outside.set()
+    await until(lambda: app.checkpoints.at, is_=["inside", "outside"])
     assert shop.of("ada", "output", "attempt", "fence") == ("set ada", 1, 1)
 
 
 @SOME
 async def test_a_run_whose_job_was_taken_away_learns_it_and_has_written_nothing(app, shop, session):
     await job(app, session).enqueue("ada", set_output=True)
-    await until(lambda: app.places.at, is_=["inside"])
+    await until(lambda: app.checkpoints.at, is_=["inside"])
     shop.take_away("ada")
-    app.places.inside.set()
-    await until(lambda: len(app.places.caught), is_=1)
+    app.checkpoints.inside.set()
+    await until(lambda: len(app.checkpoints.caught), is_=1)
     assert shop.seen("ada") == (0, 0, "running")
-    assert app.places.caught[0].job_id == shop.of("ada", "id")[0]
+    assert app.checkpoints.caught[0].job_id == shop.of("ada", "id")[0]
 
 
 @SOME
 async def test_what_is_raised_inside_undoes_all_of_it(app, shop, session):
-    app.places.inside.set()
+    app.checkpoints.inside.set()
     await job(app, session).enqueue("ada", inside="no money")
     await shop.comes_to("ada", 0, 0, "dead_letter")
     assert "ValueError: no money" in shop.of("ada", "error")[0]
@@ -176,8 +176,8 @@ async def test_what_is_raised_inside_undoes_all_of_it(app, shop, session):
 
 @SOME
 async def test_what_is_raised_after_it_cannot_undo_the_completion(app, shop, session, caplog):
-    app.places.inside.set()
-    app.places.outside.set()
+    app.checkpoints.inside.set()
+    app.checkpoints.outside.set()
     handle = await job(app, session).enqueue("ada", set_output=True, after="too late")
     await until(lambda: "completed by its own transaction" in caplog.text)
     assert shop.seen("ada") == (1, 1, "completed")
@@ -188,7 +188,7 @@ async def test_what_is_raised_after_it_cannot_undo_the_completion(app, shop, ses
 @SOME
 async def test_a_constraint_that_fails_at_the_commit_undoes_all_of_it_and_tells(app, shop, session):
     shop.sql("insert into public.payments values ('ada')")
-    app.places.inside.set()
+    app.checkpoints.inside.set()
     await job(app, session).enqueue("ada")
     await shop.comes_to("ada", 1, 0, "dead_letter")
     assert "duplicate key value" in shop.of("ada", "error")[0]
@@ -201,21 +201,21 @@ async def test_a_client_that_waits_for_the_result_is_notified_when_it_is_there(a
     handle = await job(app, session).enqueue("ada")
     result = asyncio.create_task(handle.result(timeout=20))
     await until(lambda: shop.sql("select count(*) from tenure.watches"), is_=[(1,)])
-    app.places.inside.set()
-    await until(lambda: app.places.at, is_=["inside", "outside"])
+    app.checkpoints.inside.set()
+    await until(lambda: app.checkpoints.at, is_=["inside", "outside"])
     await until(lambda: shop.of("ada", "state"), is_=("completed",))
-    app.places.outside.set()
+    app.checkpoints.outside.set()
     assert await result == "returned ada"
 
 
 @SOME
 async def test_a_result_waits_for_the_output_of_a_handler_that_works_on_after_its_block(app, shop, session, looks):
-    app.places.inside.set()
+    app.checkpoints.inside.set()
     handle = await job(app, session).enqueue("ada")
     result = asyncio.create_task(handle.result(timeout=20))
     await looks.for_output_of(handle)
     assert not result.done()
-    app.places.outside.set()
+    app.checkpoints.outside.set()
     assert await result == "returned ada"
     assert shop.sql("select count(*) from tenure.watches where job_id <> %s", handle.id) == [(0,)]
 
@@ -240,9 +240,9 @@ async def test_a_result_that_may_be_none_waits_as_well(app, shop, dsn, looks):
 
 
 async def test_a_result_whose_time_is_up_before_the_output_is_there_raises(app, shop):
-    app.places.inside.set()
+    app.checkpoints.inside.set()
     handle = await job(app, "alchemy_session").enqueue("ada")
-    await until(lambda: app.places.at, is_=["inside", "outside"])
+    await until(lambda: app.checkpoints.at, is_=["inside", "outside"])
     with pytest.raises(ResultTimeout) as caught:
         await handle.result(timeout=0.3)
     assert caught.value.state == "completed"
@@ -250,19 +250,19 @@ async def test_a_result_whose_time_is_up_before_the_output_is_there_raises(app, 
 
 @SOME
 async def test_the_result_of_a_run_that_fails_before_it_adds_its_output_is_none(app, shop, session, looks):
-    app.places.inside.set()
+    app.checkpoints.inside.set()
     handle = await job(app, session).enqueue("ada", after="too late")
     result = asyncio.create_task(handle.result(timeout=20))
     await looks.for_output_of(handle)
     assert not result.done()
-    app.places.outside.set()
+    app.checkpoints.outside.set()
     assert await asyncio.wait_for(result, 15) is None
 
 
 async def test_the_result_of_a_run_whose_worker_is_gone_is_none(app, shop, looks):
-    app.places.inside.set()
+    app.checkpoints.inside.set()
     handle = await job(app, "alchemy_session").enqueue("ada")
-    await until(lambda: app.places.at, is_=["inside", "outside"])
+    await until(lambda: app.checkpoints.at, is_=["inside", "outside"])
     result = asyncio.create_task(handle.result(timeout=20))
     await looks.for_output_of(handle)
     assert not result.done()
@@ -273,9 +273,9 @@ async def test_the_result_of_a_run_whose_worker_is_gone_is_none(app, shop, looks
 @pytest.mark.parametrize("session", ["alchemy_async_session", "alchemy_session"])
 async def test_a_job_canceled_meanwhile_has_written_nothing(app, shop, session):
     handle = await job(app, session).enqueue("ada")
-    await until(lambda: app.places.at, is_=["inside"])
+    await until(lambda: app.checkpoints.at, is_=["inside"])
     assert await handle.cancel("no need")
-    app.places.inside.set()
+    app.checkpoints.inside.set()
     open_sessions = "select count(*) from pg_locks where relation = 'public.payments'::regclass and mode = 'RowExclusiveLock'"
     await until(lambda: shop.sql(open_sessions), is_=[(0,)])
     assert shop.seen("ada") == (0, 0, "canceled")

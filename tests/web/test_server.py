@@ -14,7 +14,7 @@ import pytest
 from websockets.asyncio.client import connect
 
 from tenure.web.http_protocol import HttpProtocol
-from tests.cli.conftest import Line
+from tests.cli.conftest import CommandLine
 from tests.cli.started import started
 from tests.processes import worker_process
 from tests.waiting import until
@@ -43,7 +43,7 @@ async def sleep(ctx: Context, seconds: float) -> str:
 
 @pytest.fixture
 def line(dsn):
-    return Line(dsn)
+    return CommandLine(dsn)
 
 
 def url_of(process) -> str:

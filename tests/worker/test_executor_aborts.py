@@ -9,7 +9,7 @@ import signal
 import pytest
 
 from tenure import JobCanceled, JobStarted
-from tests.manager.workshop import alive, ended
+from tests.manager.worker_helpers import alive, ended
 from tests.waiting import until
 from tests.worker.handlers import EXECUTORS, HURRIED, JOBS, PROCESSES, Order, notes
 from tests.worker.shared_worker import failure

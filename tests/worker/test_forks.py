@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import pytest
 
-from tests.manager.workshop import alive, ended
+from tests.manager.worker_helpers import alive, ended
 from tests.processes import worker_process
 from tests.waiting import until
 from tests.worker import fork_jobs

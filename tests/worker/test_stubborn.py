@@ -11,7 +11,7 @@ import pytest
 
 from tenure import Aborted, Context, LeaseLost, Retry, RunAbandoned, Tenure
 from tenure.worker.process.pool import HandlerProcess
-from tests.manager.workshop import alive
+from tests.manager.worker_helpers import alive
 from tests.waiting import until
 from tests.worker import handlers
 from tests.worker.handlers import Order, notes

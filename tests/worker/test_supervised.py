@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.manager.workshop import Queue, serving
+from tests.manager.worker_helpers import Queue, serving
 from tests.processes import worker_process
 from tests.waiting import until
 

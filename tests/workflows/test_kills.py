@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.manager.workshop import serving
+from tests.manager.worker_helpers import serving
 from tests.processes import worker_process
 from tests.waiting import until
 from tests.workflows import killed_app

@@ -30,7 +30,7 @@ EMPTY = "truncate tenure.jobs, tenure.claims, tenure.steps, tenure.events, tenur
 EMPTY += " tenure.chain_endings, tenure.watches, tenure.incidents; delete from tenure.history; delete from tenure.workers"
 
 
-class Stage:
+class SuspendedWorkflow:
     """A workflow that runs, and a leader."""
 
     def __init__(self, database: Database) -> None:
@@ -76,8 +76,8 @@ class Stage:
 
 
 @pytest.fixture
-def stage(database: Database) -> Stage:
-    return Stage(database)
+def workflow(database: Database) -> SuspendedWorkflow:
+    return SuspendedWorkflow(database)
 
 
 def emit(name: str, payload: int = 0) -> Query[Any]:
@@ -89,80 +89,80 @@ def wait(after: int | None = None) -> dict[str, Any]:
     return {"steps": [step], "waits": [{"step": "paid", "event": "paid", "key": "", "after": after}]}
 
 
-async def test_an_event_and_a_wait_find_each_other(dsn, stage, extent):
+async def test_an_event_and_a_wait_find_each_other(dsn, workflow, extent):
     shape: list[list[Part]] = [[None] * 2, [None] * 2, [None] * 4]
     for order in extent(all_orders(shape)):
-        stage.begin()
-        await play(dsn, [[stage.suspend(**wait()), None], [emit("paid"), None], stage.resolver], order)
-        stage.settle(stage.resolver)
-        assert stage.state() == ("pending", 1), order
+        workflow.begin()
+        await play(dsn, [[workflow.suspend(**wait()), None], [emit("paid"), None], workflow.resolver], order)
+        workflow.settle(workflow.resolver)
+        assert workflow.state() == ("pending", 1), order
 
 
-async def test_a_signal_reaches_a_workflow_that_is_about_to_sleep(dsn, stage, extent):
+async def test_a_signal_reaches_a_workflow_that_is_about_to_sleep(dsn, workflow, extent):
     """It sleeps and waits at once. Its time comes, too, and the stager and the resolver both want to wake it."""
-    promote: list[Part] = [jobs.promote(stage.stager, limit=10), None]
+    promote: list[Part] = [jobs.promote(workflow.stager, limit=10), None]
     shape: list[list[Part]] = [[None] * 2] * 4
     for order in extent(all_orders(shape)):
-        stage.begin()
+        workflow.begin()
         nap = {"number": 2, "name": "nap", "what": "sleep", "state": "open", "seconds": 3600}
         both = wait()
         both["steps"].append(nap)
-        await play(dsn, [[stage.suspend(**both), None], [emit("paid"), None], promote, stage.resolver[2:]], order)
-        stage.settle(stage.resolver)
-        assert stage.state() == ("pending", 1), order
+        await play(dsn, [[workflow.suspend(**both), None], [emit("paid"), None], promote, workflow.resolver[2:]], order)
+        workflow.settle(workflow.resolver)
+        assert workflow.state() == ("pending", 1), order
 
 
-async def test_a_workflow_that_waits_again_is_not_taken_for_the_one_before(dsn, stage, extent):
+async def test_a_workflow_that_waits_again_is_not_taken_for_the_one_before(dsn, workflow, extent):
     """It was woken by time, runs, and waits again while the resolver still looks at its first wait."""
     shape: list[list[Part]] = [[None] * 4, [None] * 2, [None] * 4]
     for order in extent(all_orders(shape)):
-        stage.begin()
-        stage.database.run(stage.suspend(**wait()))
-        stage.database.sql("update tenure.jobs set state = 'pending', position = nextval('tenure.job_position')")
+        workflow.begin()
+        workflow.database.run(workflow.suspend(**wait()))
+        workflow.database.sql("update tenure.jobs set state = 'pending', position = nextval('tenure.job_position')")
         second = str(uuid4())
-        claim = claim_query(stage.worker, second, lanes=[everything()])
-        again = [claim, None, stage.suspend(second, **wait()), None]
-        await play(dsn, [again, [emit("paid"), None], stage.resolver], order)
-        stage.settle(stage.resolver)
-        assert stage.state() == ("pending", 1), order
+        claim = claim_query(workflow.worker, second, lanes=[everything()])
+        again = [claim, None, workflow.suspend(second, **wait()), None]
+        await play(dsn, [again, [emit("paid"), None], workflow.resolver], order)
+        workflow.settle(workflow.resolver)
+        assert workflow.state() == ("pending", 1), order
 
 
-async def test_a_stream_misses_no_event_whichever_commits_first(dsn, stage, extent):
+async def test_a_stream_misses_no_event_whichever_commits_first(dsn, workflow, extent):
     shape: list[list[Part]] = [[None] * 2, [None] * 2, [None] * 4, [None] * 2]
     for order in extent(all_orders(shape)):
-        stage.begin()
-        stream = [stage.suspend(**wait(after=0)), None]
-        await play(dsn, [[emit("paid", 1), None], [emit("paid", 2), None], stage.resolver, stream], order)
-        first = stage.database.run(events.find_next("paid", "", 0))
+        workflow.begin()
+        stream = [workflow.suspend(**wait(after=0)), None]
+        await play(dsn, [[emit("paid", 1), None], [emit("paid", 2), None], workflow.resolver, stream], order)
+        first = workflow.database.run(events.find_next("paid", "", 0))
         after = first[0][1] if first else 0
         seen = [int(row[0]) for row in first]
-        stage.settle(stage.resolver)
-        while rows := stage.database.run(events.find_next("paid", "", after)):
+        workflow.settle(workflow.resolver)
+        while rows := workflow.database.run(events.find_next("paid", "", after)):
             seen.append(int(rows[0][0]))
             after = rows[0][1]
         assert sorted(seen) == [1, 2], order
-        assert stage.state() == ("pending", 1), order
+        assert workflow.state() == ("pending", 1), order
 
 
-async def test_a_run_that_lost_its_job_records_nothing_that_its_successor_did_not_see(dsn, stage, extent):
+async def test_a_run_that_lost_its_job_records_nothing_that_its_successor_did_not_see(dsn, workflow, extent):
     def load(_: Any) -> Query[Any]:
-        return steps.load([stage.job])
+        return steps.load([workflow.job])
 
     shape: list[list[Part]] = [[None] * 2, [None] * 8]
     for order in extent(all_orders(shape)):
-        stage.begin()
+        workflow.begin()
         second = str(uuid4())
-        stage.database.condemn(stage.worker)
-        other = stage.database.worker()
+        workflow.database.condemn(workflow.worker)
+        other = workflow.database.worker()
         new: list[Part] = [
-            jobs.return_jobs(stage.worker), None,
+            jobs.return_jobs(workflow.worker), None,
             claim_query(other, second, lanes=[everything()]), None,
             load, None,
-            stage.record("new", second), None,
+            workflow.record("new", second), None,
         ]  # fmt: skip
-        [_, successor] = await play(dsn, [[stage.record("old"), None], new], order)
+        [_, successor] = await play(dsn, [[workflow.record("old"), None], new], order)
         held = len(successor.answers[1]) > 1
-        recorded = [output for (output,) in stage.database.sql("select output from tenure.steps")]
+        recorded = [output for (output,) in workflow.database.sql("select output from tenure.steps")]
         if held:
             saw = bool(successor.answers[2])
             assert recorded == (["old"] if saw else ["new"]), order
@@ -170,30 +170,30 @@ async def test_a_run_that_lost_its_job_records_nothing_that_its_successor_did_no
             assert recorded in (["old"], []), order
 
 
-async def test_the_end_of_a_child_and_a_workflow_that_begins_to_wait_for_it_find_each_other(dsn, stage, extent):
+async def test_the_end_of_a_child_and_a_workflow_that_begins_to_wait_for_it_find_each_other(dsn, workflow, extent):
     shape: list[list[Part]] = [[None] * 2, [None] * 2, [None] * 6]
     for order in extent(all_orders(shape)):
-        stage.begin()
-        [child] = stage.database.enqueue({})
-        claim = stage.database.claim(stage.worker)
+        workflow.begin()
+        [child] = workflow.database.enqueue({})
+        claim = workflow.database.claim(workflow.worker)
         chains = {"chains": [{"id": child, "number": -1}], "missing": 1}
         end: list[Any] = [jobs.finish(finished([(child, claim.id)])), None]
-        sessions = await play(dsn, [[stage.suspend(**chains), None], end, stage.chain_resolver], order)
+        sessions = await play(dsn, [[workflow.suspend(**chains), None], end, workflow.chain_resolver], order)
         if not sessions[1].answers[0]:  # the resolver has just marked the row: the settler writes again
-            stage.database.run(end[0])
-        stage.settle(stage.chain_resolver, rounds=3)
-        assert stage.state() == ("pending", 1), order
+            workflow.database.run(end[0])
+        workflow.settle(workflow.chain_resolver, rounds=3)
+        assert workflow.state() == ("pending", 1), order
 
 
-async def test_a_cancellation_of_a_workflow_that_is_suspended_loses_nothing_to_undo(dsn, stage, extent):
+async def test_a_cancellation_of_a_workflow_that_is_suspended_loses_nothing_to_undo(dsn, workflow, extent):
     shape: list[list[Part]] = [[None] * 4, [None] * 2]
     for order in extent(all_orders(shape)):
-        stage.begin()
-        register = steps.record_rollback(stage.job, stage.claim_id, "undo", 1)
-        cancel = jobs.cancel([stage.job], error="canceled")
-        await play(dsn, [[register, None, stage.suspend(**wait()), None], [cancel, None]], order)
-        rows = stage.database.sql("select state, system ? 'canceling' from tenure.jobs")
-        undo = stage.database.sql("select count(*) from tenure.steps where what = 'on_rollback'") == [(1,)]
+        workflow.begin()
+        register = steps.record_rollback(workflow.job, workflow.claim_id, "undo", 1)
+        cancel = jobs.cancel([workflow.job], error="canceled")
+        await play(dsn, [[register, None, workflow.suspend(**wait()), None], [cancel, None]], order)
+        rows = workflow.database.sql("select state, system ? 'canceling' from tenure.jobs")
+        undo = workflow.database.sql("select count(*) from tenure.steps where what = 'on_rollback'") == [(1,)]
         # Canceled at once only if nothing was registered; a locked row is left to the next call.
         assert rows in ([], [("pending", True)], [("waiting", False)]), order
         assert rows or not undo, order

@@ -1,4 +1,4 @@
-"""What the tests of real workers share: a ledger of what jobs did, a hand to give work, and looks at processes."""
+"""What the tests of real workers share: a log of the runs of their jobs, a queue to give them work, and looks at processes."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Sql = Callable[..., list[tuple[Any, ...]]]
 SHORT_LEASE = {"TENURE_WORKERS_LEASE_TIMEOUT_SECONDS": "3"}
 
 
-class Ledger:
+class RunLog:
     """What the jobs wrote, line by line."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder, self._file = folder, folder / "ledger"
+        self._folder, self._file = folder, folder / "run_log"
 
     def entries(self, event: str = "start", **wanted: Any) -> list[dict[str, Any]]:
         lines = self._file.read_text().splitlines() if self._file.exists() else []

@@ -23,7 +23,7 @@ APP = re.compile(r"--app (\S+)")
 MANAGE = "python manage.py "
 
 
-class Workshop:
+class PageRunner:
     def __init__(self, page: str, folder: Path, dsn: str) -> None:
         self._page = page
         self._folder = folder
