@@ -112,7 +112,7 @@ def _options() -> argparse.Namespace:
 def _letters(text: str) -> list[str]:
     letters = [letter.strip(" ()") for letter in text.split(",")]
     if unknown := [letter for letter in letters if letter not in LETTERS]:
-        raise argparse.ArgumentTypeError(f"there is no row {', '.join(unknown)}: choose of {','.join(LETTERS)}")
+        raise argparse.ArgumentTypeError(f"there is no row {', '.join(unknown)}: choose from {','.join(LETTERS)}")
     return letters
 
 
@@ -128,7 +128,7 @@ def _named(text: str, candidates: tuple[C, ...]) -> tuple[C, ...]:
     known = {candidate.name: candidate for candidate in candidates}
     names = [name.strip() for name in text.split(",") if name.strip()]
     if unknown := [name for name in names if name not in known]:
-        raise argparse.ArgumentTypeError(f"{', '.join(unknown)} is not measured: choose of {','.join(known)}")
+        raise argparse.ArgumentTypeError(f"{', '.join(unknown)} is not measured: choose from {','.join(known)}")
     return tuple(known[name] for name in names)
 
 

@@ -63,7 +63,7 @@ def beside_burden(server: Server, dsn: str, jobs: int, concurrency: int) -> Drai
 
 
 def tidy(dsn: str) -> None:
-    """What autovacuum would do some time, now: else it would do it during somebody's measurement."""
+    """What autovacuum would do later, possibly during a measurement."""
     with Probe(dsn) as probe:
         probe.rows("vacuum (freeze, analyze) tenure.jobs, tenure.history")
 

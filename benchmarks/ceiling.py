@@ -85,7 +85,7 @@ def _turns(worker_id: str, ids: list[UUID], batch: int) -> list[Turn]:
 
 
 def _lanes(start: int) -> str:
-    """What a worker sends whose cursor has come so far: its own priority, and the gaps above and below it."""
+    """What a worker sends whose cursor is at `start`: its own priority, and the gaps above and below it."""
     lanes = [(100, PRIORITY + 1, 0), (PRIORITY, PRIORITY, start), (PRIORITY - 1, 0, 0)]
     names = ("ordinal", "queue", "high", "low", "start")
     return json.dumps([dict(zip(names, (place, "default", *lane), strict=True)) for place, lane in enumerate(lanes)])

@@ -26,7 +26,7 @@ PATIENCE = 180.0
 BULK = 50_000
 
 Enqueue = Callable[[str, int], Coroutine[Any, Any, list[UUID]]]
-"""Makes so many jobs in the database of that DSN and gives their ids in order."""
+"""`(dsn, count)`: enqueues `count` jobs in that database, and returns their ids in order."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def measure_alone(server: Server, count: int, *, children: int, concurrency: int
 
 
 def measure(server: Server, dsn: str, worker: Worker, count: int, enqueue: Enqueue = enqueue_jobs) -> Drain:
-    """Whatever else is in the database stays there."""
+    """Other rows of the database are left as they are."""
     _pause(dsn)
     with Probe(dsn) as probe:
         mark = probe.one("select clock_timestamp()")

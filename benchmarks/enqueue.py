@@ -1,4 +1,4 @@
-"""(b) Handing jobs in: one after the other against a bare insert loop, many tasks at once, and in bulk."""
+"""(b) Enqueuing: one job after the other against a bare insert loop, many tasks at once, and in bulk."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.server import Probe, Server
 from benchmarks.sizes import Sizes
 from tenure.model.ids import uuid7
 
-BLOCK = 100  # ours and bare take turns of so many, so that noise meets both
+BLOCK = 100  # jobs after which ours and bare take turns, so that noise affects both
 WARMUP = 20
 
 

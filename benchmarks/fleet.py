@@ -1,4 +1,4 @@
-"""`python -m benchmarks.fleet`: from ten workers to hundreds on one PostgreSQL. What they ask of it, and where it bends.
+"""`python -m benchmarks.fleet`: from ten workers to hundreds on one PostgreSQL. What they ask of it, and when it is slower.
 
 The workers are real ones, many in a process: each with its own lease, engine, listener and candidacy, at default settings. What a
 fleet on many machines adds is the network; what it takes away is that all share two cores here.
@@ -34,7 +34,7 @@ from tenure.store.target import DatabaseTarget
 
 SIZES = (10, 50, 250, 500)
 POOLED = 500
-"""More than so many do not go through PgBouncer: without prepared statements, two cores are too few for that."""
+"""Larger fleets do not connect through PgBouncer: without prepared statements, two cores are too few for that."""
 OWN = ("workers/renew_workers", "jobs/claim_jobs")
 """What each worker does for itself: its renewal and its poll."""
 

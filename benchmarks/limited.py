@@ -1,4 +1,4 @@
-"""(m) What limits cost: those who have none, in an app that has some; and those who have one."""
+"""(m) What limits cost: kinds without a limit, in an app that has some, and kinds with one."""
 
 from __future__ import annotations
 

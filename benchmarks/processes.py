@@ -1,4 +1,4 @@
-"""What processes cost, as /proc tells."""
+"""What processes cost, read from /proc."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from benchmarks.rows import ROWS, Row, Target
 from benchmarks.sizes import Sizes
 from tenure.chaos.summary import table
 
-WIDTH = 128  # where there is no terminal to ask
+WIDTH = 128  # if the output does not go to a terminal
 
 
 def show(console: Console, machine: Machine, bench: Bench, *, quick: bool) -> None:

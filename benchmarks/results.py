@@ -1,4 +1,4 @@
-"""(k) How long a caller waits on after the job is done: from the handler's last line to the return of `result()`.
+"""(k) How long a caller still waits after the job is done: from the handler's last line to the return of `result()`.
 
 One job after the other; a worker at its defaults runs them in another process. Some are done before the caller begins to
 wait, most of them later.

@@ -79,15 +79,15 @@ class Server:
         self._drop(self._template)
 
     def cpu(self) -> float | None:
-        """Seconds used so far by all processes of the server, those that ended included. None if it runs elsewhere."""
+        """Seconds used until now by all processes of the server, those that ended included. None if it runs elsewhere."""
         return None if self._postmaster is None else processes.cpu_of_family(self._postmaster)
 
     def wal(self) -> int:
-        """Bytes written to the log so far."""
+        """Bytes written to the log until now."""
         return int(self.admin.one("select pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint"))
 
     def commits(self, dsn: str) -> int:
-        """Transactions ended in that database so far. Backends report late; those that have closed have reported."""
+        """Transactions ended in that database until now. Backends report late; those that have closed have reported."""
         name = psycopg.conninfo.conninfo_to_dict(dsn)["dbname"]
         return int(self.admin.one("select xact_commit + xact_rollback from pg_stat_database where datname = %s", name))
 
@@ -97,7 +97,7 @@ class Server:
 
     @contextmanager
     def no_autovacuum(self) -> Iterator[None]:
-        """Its visits would be counted as somebody's statements. Only on a server that is ours to change."""
+        """Its statements would be counted with those that are measured. Only on a server that is ours to change."""
         if not self.ours:
             yield
             return
@@ -138,7 +138,7 @@ def open_server(dsn: str | None) -> Iterator[Server]:
 
 
 def _run_in(admin: Probe) -> None:
-    """A server that has run for a while writes its log into files it has; a new one must make each of them first."""
+    """A server in use writes its log into files that exist; a new one must create each of them first."""
     for _ in range(WAL_FILES):
         admin.rows("select pg_logical_emit_message(false, 'run in', ''), pg_switch_wal()")
     admin.rows("checkpoint")

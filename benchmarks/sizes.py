@@ -19,7 +19,7 @@ class Sizes:
 
     tasks: int = 200
     concurrent: int = 20_000
-    """Enqueued one by one by so many tasks at once, all together."""
+    """Jobs in total, enqueued one by one by `tasks` tasks at once."""
 
     wakeups: int = 100
     """In each round."""

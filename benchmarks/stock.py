@@ -32,7 +32,7 @@ FINISHED = """
      cross join lateral (
         select case when n %% 49 = 0 then 'failed' when n %% 101 = 1 then 'canceled' else 'completed' end) as s(state)"""
 
-# As whoever writes history does, and the leader after it.
+# As the statements that write history do, and the leader after them.
 COUNTED = """
     insert into tenure.counters (hour, queue, kind, what, jobs)
     select date_trunc('hour', h.finished_at), h.queue, h.kind, h.state, count(*) from tenure.history h group by 1, 2, 3, 4"""

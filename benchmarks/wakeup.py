@@ -1,4 +1,4 @@
-"""(d) How long an idle worker sleeps on: from just before the enqueue to the handler's first line, in another process.
+"""(d) How long it takes to wake an idle worker: from just before the enqueue to the handler's first line, in another process.
 
 The bare loop waits beside it, in a database of its own, and the two are called in turn: noise meets both.
 """

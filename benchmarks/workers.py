@@ -44,7 +44,7 @@ class Worker:
         return Path(self._log.name).read_text("utf-8", "replace")
 
     def cpu(self) -> float:
-        """Seconds used so far by supervisor and children."""
+        """Seconds used until now by supervisor and children."""
         return cpu_of_family(self._process.pid)
 
     def memory(self) -> int:

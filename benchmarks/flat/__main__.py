@@ -120,7 +120,7 @@ def _options() -> argparse.Namespace:
 def _names(text: str) -> list[str]:
     names = [name.strip() for name in text.split(",")]
     if unknown := [name for name in names if name not in NAMES]:
-        raise argparse.ArgumentTypeError(f"there is no {', '.join(unknown)}: choose of {','.join(NAMES)}")
+        raise argparse.ArgumentTypeError(f"there is no {', '.join(unknown)}: choose from {','.join(NAMES)}")
     return names
 
 
