@@ -18,8 +18,8 @@ from tests.store.forged_jobs import change_state
 
 def adopt(database, *, kinds=("work",), queues=(), limit=100, lanes=None):
     lanes = json.dumps([{"ordinal": ordinal, **lane} for ordinal, lane in enumerate(lanes or [everything()])])
-    rows = database.run(limits.adopt(lanes, kinds=kinds, queues=queues, limit=limit))
-    return len([row for row in rows if row[1] is not None])
+    [(_, adopted, _)] = database.run(limits.adopt(lanes, kinds=kinds, queues=queues, limit=limit))
+    return len(json.loads(adopted or "[]"))
 
 
 def test_jobs_from_before_the_limit_are_adopted_some_at_a_time(database):

@@ -295,7 +295,7 @@ BUGS = (
         breaks="a schedule that PostgreSQL refuses to change keeps all others waiting for a clock that was ahead",
         promise=Promise.TIME,
         edits=(
-            Edit("leader/duties/cron.py", "await self._unrewound.run(send, read=lambda answer: answer.names)", "await send(ALL)"),
+            Edit("leader/duties/cron.py", "await self._unrewound.run(send)", "await send(ALL)"),
             Edit("leader/duties/cron.py", "from tenure.store.query import Pick\n", "from tenure.store.query import ALL, Pick\n"),
         ),
         caught_by=(f"{REFUSED}::test_a_schedule_that_cannot_be_rewound_blocks_no_other",),
@@ -366,9 +366,7 @@ BUGS = (
         name="refused_event_stops_all",
         breaks="one event that a trigger refuses keeps every workflow that waits for an event",
         promise=Promise.TIME,
-        edits=(
-            Edit("store/isolation.py", 'list(map(str, json.loads(answer[-1] or "[]")))', 'list(json.loads(answer[-1] or "[]"))'),
-        ),
+        edits=(Edit("store/sql/events/place_events.sql", "json_agg(u.id::text)", "json_agg(u.id)"),),
         caught_by=(f"{REFUSED}::test_an_event_that_cannot_be_placed_blocks_no_other",),
     ),
     Bug(
@@ -377,14 +375,9 @@ BUGS = (
         promise=Promise.CHAINS,
         edits=(
             Edit(
-                "store/blockers.py",
-                'to be rolled back."""\n    peeked: str | None\n    """JSON: the ids, if `pick.peek`."""\n',
-                'to be rolled back."""\n    peeked: str | None\n    """JSON: the ids, if `pick.peek`."""\n    rolled_back: int\n',
-            ),
-            Edit(
                 "store/sql/blockers/end_blocked.sql",
                 "from ready r where :peek::boolean) as peeked",
-                "from ready r where :peek::boolean) as peeked, (select count(*) from undoing u) as rolled_back",
+                "from ready r where not :peek::boolean) as peeked",
             ),
         ),
         caught_by=(f"{REFUSED}::test_a_job_that_cannot_be_ended_because_of_its_blocker_blocks_no_other",),

@@ -140,7 +140,7 @@ BUGS = (
         breaks="an unknown job that PostgreSQL refuses to change keeps all others that its worker does not know",
         promise=Promise.BACK,
         edits=(
-            Edit("worker/claim/held_jobs.py", "await self._refused.run(send)", "await send(ALL)"),
+            Edit("worker/claim/held_jobs.py", "await self._refused.run(send)", "[await send(ALL)]"),
             Edit(
                 "worker/claim/held_jobs.py", "from tenure.store.query import Pick\n", "from tenure.store.query import ALL, Pick\n"
             ),

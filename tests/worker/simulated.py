@@ -89,8 +89,7 @@ class SimulatedStore:
             job.running = True
         signals = ClaimReply(True, dict(self.returns), sorted(self.paused), len(picked), self.position, xmin, own.xid)
         self.commit(own)
-        places = [(job.queue, job.priority, job.position) for job in picked]
-        cursors.learn(plan, places, limit, signals, now=now, took=0.0)
+        cursors.learn(plan, picked, limit, signals, now=now, took=0.0)
         return picked
 
     def first_open_position(self) -> int:

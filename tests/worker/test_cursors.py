@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from tenure.store.jobs import JobPosition
 from tenure.worker.claim.cursors import FULL_SWEEP_EVERY, SWEEP_EVERY, ClaimReply, Cursors, Lane
 from tests.worker.simulated import SimulatedStore
 
@@ -28,7 +29,7 @@ def test_a_new_worker_looks_everywhere_from_the_start():
 def test_a_known_priority_is_a_lane_of_its_own_and_the_gaps_stay():
     cursors = Cursors(["mail"])
     plan = cursors.plan(0.0)
-    cursors.learn(plan, [("mail", 50, 7), ("mail", 50, 9)], 2, signals(position=9), now=0.0, took=0.0)
+    cursors.learn(plan, [JobPosition("mail", 50, 7), JobPosition("mail", 50, 9)], 2, signals(position=9), now=0.0, took=0.0)
     assert cursors.plan(0.1).lanes == [Lane("mail", 100, 51, 0), Lane("mail", 50, 50, 10), Lane("mail", 49, 0, 0)]
 
 
@@ -73,7 +74,7 @@ def test_a_lane_that_filled_the_claim_is_not_passed():
     cursors = Cursors(["mail"])
     cursors.meet("mail", 50)
     cursors.learn(cursors.plan(0.0), [], 5, signals(position=40), now=0.0, took=0.0)
-    cursors.learn(cursors.plan(0.1), [("mail", 50, 10)], 1, signals(position=60), now=0.1, took=0.0)
+    cursors.learn(cursors.plan(0.1), [JobPosition("mail", 50, 10)], 1, signals(position=60), now=0.1, took=0.0)
     assert starts(cursors) == {("mail", 50): 11}
 
 
@@ -87,15 +88,15 @@ def test_a_paused_queue_is_not_passed():
 
 def test_a_job_that_was_locked_and_not_claimed_sends_the_cursors_back():
     cursors = Cursors(["mail"])
-    cursors.learn(cursors.plan(0.0), [("mail", 50, 9)], 1, signals(position=9), now=0.0, took=0.0)
-    cursors.learn(cursors.plan(0.1), [("mail", 50, 12)], 5, signals(position=12, picked=2), now=0.1, took=0.0)
+    cursors.learn(cursors.plan(0.0), [JobPosition("mail", 50, 9)], 1, signals(position=9), now=0.0, took=0.0)
+    cursors.learn(cursors.plan(0.1), [JobPosition("mail", 50, 12)], 5, signals(position=12, picked=2), now=0.1, took=0.0)
     assert starts(cursors) == {("mail", 50): 0}
 
 
 def test_returned_jobs_send_the_cursors_of_their_queue_back():
     cursors = Cursors(["mail", "maps"])
     for queue in ("mail", "maps"):
-        cursors.learn(cursors.plan(0.0), [(queue, 50, 9)], 1, signals(position=9), now=0.0, took=0.0)
+        cursors.learn(cursors.plan(0.0), [JobPosition(queue, 50, 9)], 1, signals(position=9), now=0.0, took=0.0)
     cursors.learn(cursors.plan(0.1), [], 5, signals(position=9, returns={"mail": 1, "other": 3}), now=0.1, took=0.0)
     assert starts(cursors) == {("mail", 50): 0, ("maps", 50): 10}
 
@@ -110,7 +111,7 @@ def test_a_claim_that_was_not_allowed_teaches_nothing():
 
 def test_a_worker_with_all_slots_filled_sweeps_now_and_then_and_from_the_very_start_seldom():
     cursors = Cursors(["mail"])
-    cursors.learn(cursors.plan(0.0), [("mail", 50, 9)], 1, signals(position=9), now=0.0, took=0.0)
+    cursors.learn(cursors.plan(0.0), [JobPosition("mail", 50, 9)], 1, signals(position=9), now=0.0, took=0.0)
     assert cursors.plan(SWEEP_EVERY * 0.9).lanes[1] == Lane("mail", 50, 50, 10)
     assert cursors.plan(SWEEP_EVERY).lanes[1] == Lane("mail", 50, 50, 0)
     assert not cursors.plan(FULL_SWEEP_EVERY - 0.1).full
@@ -216,7 +217,9 @@ def test_when_positions_or_transactions_go_back_everything_is_looked_at_again(ba
     cursors = Cursors(["mail"])
     for n in range(5):
         plan = cursors.plan(float(n))
-        cursors.learn(plan, [("mail", 50, 50 + n)], 5, signals(position=50 + n, xmin=20 + n, xid=20 + n), now=float(n), took=0.0)
+        cursors.learn(
+            plan, [JobPosition("mail", 50, 50 + n)], 5, signals(position=50 + n, xmin=20 + n, xid=20 + n), now=float(n), took=0.0
+        )
     assert starts(cursors)["mail", 50] > 3
 
     cursors.learn(cursors.plan(6.0), [], 5, signals(xmin=1, **back), now=6.0, took=0.0)

@@ -12,6 +12,7 @@ import pytest
 from psycopg import sql
 
 from tenure import Tenure
+from tenure.store.jobs import JobPosition
 from tenure.store.link import Link
 from tenure.store.statements import statement
 from tenure.worker.claim import cursors as rules
@@ -126,7 +127,7 @@ async def test_the_floor_waits_for_a_transaction_that_began_during_a_claim(datab
     def sweep() -> None:
         plan = cursors.plan(0.0)
         claim = database.claim(worker, lanes=lanes_of(plan))
-        places = [(job["queue"], job["priority"], job["position"]) for job in claim.jobs]
+        places = [JobPosition(job["queue"], job["priority"], job["position"]) for job in claim.jobs]
         cursors.learn(replace(plan, sweep=True), places, 10, claim.signals, now=0.0, took=0.0)
 
     database.enqueue({})
@@ -212,7 +213,7 @@ def go_through(database: Database, worker: str, cursors: rules.Cursors, count: i
     for moment in (*(now for _ in range(count // 1000 + 1)), now + 1.0, now + 1.0, now + 2.0):
         plan = cursors.plan(moment)
         claim = database.claim(worker, limit=1000, lanes=lanes_of(plan))
-        places = sorted((job["queue"], job["priority"], job["position"]) for job in claim.jobs)
+        places = sorted(JobPosition(job["queue"], job["priority"], job["position"]) for job in claim.jobs)
         # Transactions of other databases on the server count as open ones; here they have all ended.
         cursors.learn(plan, places, 1000, replace(claim.signals, xmin=claim.signals.xid), now=moment, took=0.0)
     assert claim.jobs == []

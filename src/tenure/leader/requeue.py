@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Sequence
-from typing import Any
+from typing import NamedTuple
 from uuid import UUID
 
 from tenure.leader.outlets import Outlets
@@ -34,6 +33,14 @@ _MESSAGES = {
 _MOST_NAMED = 20
 
 
+class _Requeued(NamedTuple):
+    """The jobs of several workers."""
+
+    jobs: int
+    peeked: list[str]
+    """The ids of the workers, if `pick.peek`."""
+
+
 class Requeuer:
     """Remembers between calls which rows PostgreSQL rejects, so that they do not block the others."""
 
@@ -47,14 +54,14 @@ class Requeuer:
         if worker_id is not None:
             return await self._requeue(link, worker_id)
 
-        async def send(pick: Pick) -> tuple[Any, ...]:
+        async def send(pick: Pick) -> _Requeued:
             if pick.peek:
-                return (json.dumps(await link.fetch(workers.find_condemned(limit=MOST_WORKERS + pick.more))),)
+                return _Requeued(0, await link.fetch(workers.find_condemned(limit=MOST_WORKERS + pick.more)))
             if pick.only is None:
-                return (await self._requeue(link, None),)
-            return (sum([await self._requeue(link, one) for one in pick.only]),)
+                return _Requeued(await self._requeue(link, None), [])
+            return _Requeued(sum([await self._requeue(link, one) for one in pick.only]), [])
 
-        return sum(total for (total,) in await self._workers.run(send))
+        return sum(answer.jobs for answer in await self._workers.run(send))
 
     async def _requeue(self, link: Link, worker_id: str | None) -> int:
         async def send(pick: Pick) -> ReturnedRow:

@@ -38,8 +38,8 @@ class ArmedRow(NamedTuple):
     next: UUID | None
     """The last job of the batch, if there are more."""
     queues: list[str]
-    peeked: str | None
-    """JSON: the jobs that wait for them."""
+    peeked: Json[list[str]]
+    """The jobs that wait for them."""
 
 
 class ResolvedRow(NamedTuple):
@@ -49,8 +49,8 @@ class ResolvedRow(NamedTuple):
     """Jobs that wait for them."""
     ready: int
     """Of these, jobs that wait for nothing more."""
-    peeked: str | None
-    """JSON: the chains."""
+    peeked: Json[list[str]]
+    """The chains."""
 
 
 class UnblockedRow(NamedTuple):
@@ -61,8 +61,8 @@ class UnblockedRow(NamedTuple):
     """Some of them have to wait for their time."""
     jobs: Json[list[UnblockedJob]]
     """Empty unless `listing`."""
-    peeked: str | None
-    """JSON: the ids, if `pick.peek`."""
+    peeked: Json[list[str]]
+    """The ids, if `pick.peek`."""
 
 
 class EndedBlockedRow(NamedTuple):
@@ -72,8 +72,8 @@ class EndedBlockedRow(NamedTuple):
     """Of workflows that are to be rolled back."""
     jobs: Json[list[EndedBlockedJob]]
     """Also the workflows that are to be rolled back."""
-    peeked: str | None
-    """JSON: the ids, if `pick.peek`."""
+    peeked: Json[list[str]]
+    """The ids, if `pick.peek`."""
 
 
 class BlockerRow(NamedTuple):

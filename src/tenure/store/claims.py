@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
+from tenure.store.json_columns import Json
 from tenure.store.query import ALL, Pick, Query, array_literal
 
 
@@ -29,7 +30,7 @@ class ForgottenRow(NamedTuple):
     forgotten: int
     others_left: bool
     """The worker has other claims than its current ones: jobs are held under them, or the row is locked or refused."""
-    peeked: str | None
+    peeked: Json[list[str]]
 
 
 class LostClaimRow(NamedTuple):

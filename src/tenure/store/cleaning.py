@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 from uuid import UUID
 
+from tenure.store.json_columns import Json
 from tenure.store.leases import Term, guard
 from tenure.store.query import ALL, Pick, Query
 
@@ -12,8 +13,8 @@ from tenure.store.query import ALL, Pick, Query
 class CleanedRow(NamedTuple):
     holds: bool
     removed: int
-    peeked: str | None
-    """JSON: the rows that would be removed."""
+    peeked: Json[list[str]]
+    """The rows that would be removed."""
 
 
 class CleanedKeysRow(NamedTuple):
@@ -23,7 +24,7 @@ class CleanedKeysRow(NamedTuple):
     next_kind: str | None
     """Where to continue; None: the end was reached."""
     next_key: str | None
-    peeked: str | None
+    peeked: Json[list[str]]
 
 
 class WalkedRow(NamedTuple):
@@ -33,13 +34,13 @@ class WalkedRow(NamedTuple):
     removed: int
     next: UUID | None
     """Where to continue; None: the end was reached."""
-    peeked: str | None
+    peeked: Json[list[str]]
 
 
 class MergedRow(NamedTuple):
     holds: bool
     merged: int
-    peeked: str | None
+    peeked: Json[list[str]]
 
 
 def merge_tallies(term: Term, *, limit: int, pick: Pick = ALL) -> Query[MergedRow]:

@@ -20,8 +20,8 @@ class EventRow(NamedTuple):
 class PlacedRow(NamedTuple):
     holds: bool
     touched: int
-    peeked: str | None
-    """JSON: the ids, if `pick.peek`."""
+    peeked: Json[list[str]]
+    """The ids, if `pick.peek`."""
 
 
 class WokenRow(NamedTuple):
@@ -33,8 +33,8 @@ class WokenRow(NamedTuple):
     queues: list[str]
     jobs: Json[list[MovedJob]]
     """Empty unless `listing`."""
-    peeked: str | None
-    """JSON: the ids, if `pick.peek`."""
+    peeked: Json[list[str]]
+    """The ids, if `pick.peek`."""
 
 
 def emit(events: str) -> Query[int]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from tenure.store.cleaning import CleanedRow
+from tenure.store.json_columns import Json
 from tenure.store.leases import Term, guard
 from tenure.store.query import ALL, INTEGER, OPTIONAL_TEXT, Pick, Query
 
@@ -16,8 +17,8 @@ class CleanedHistoryRow(NamedTuple):
     removed_own: int
     """Jobs of kinds that have a retention of their own."""
     removed_others: int
-    peeked: str | None
-    """JSON: the ids of the jobs that would be removed."""
+    peeked: Json[list[str]]
+    """The ids of the jobs that would be removed."""
 
 
 def drop(term: Term, *, keep: float) -> Query[str | None]:

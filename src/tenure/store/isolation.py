@@ -1,4 +1,4 @@
-"""Batches in which PostgreSQL refuses a row: the row is found and left out for a while, all the others go through.
+"""Batches in which PostgreSQL refuses a row: that row is found and skipped for some minutes, and all others are processed.
 
 A refusal may have any reason: a trigger of the user's, a value that is too large for an index, a constraint. The statement of a
 batch takes `only` (the rows to which it is restricted) and `peek` (change nothing, return the rows that would be taken), so the
@@ -7,18 +7,26 @@ refused row can be found by halving.
 
 from __future__ import annotations
 
-import json
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeVar
 
 from tenure.store.faults import FailedInside, Refused
 from tenure.store.query import ALL, Pick
 
 log = logging.getLogger("tenure")
 
-Answer = TypeVar("Answer", bound=Sequence[Any])
+
+class Peekable(Protocol):
+    """The answer to a batch statement, as its row declares it."""
+
+    @property
+    def peeked(self) -> list[str]:
+        """The rows that would be taken, if the statement was asked to peek."""
+
+
+Answer = TypeVar("Answer", bound=Peekable)
 
 AGAIN_AFTER = 300.0
 """Seconds until a refused row is tried again."""
@@ -32,11 +40,6 @@ MOST_AT_ONCE = 50
 
 MOST_REPORTED = 10
 """Rows that one call reports one by one; the rest of them as a number."""
-
-
-def peeked(answer: Sequence[Any]) -> list[str]:
-    """The rows that a statement named in its last column. The ids of some are numbers."""
-    return list(map(str, json.loads(answer[-1] or "[]")))
 
 
 class RefusedRows:
@@ -56,17 +59,17 @@ class RefusedRows:
         """Whether there are refused rows that wait for their next try."""
         return bool(self._skipped()) or self._passed_over() > 0
 
-    async def run(self, send: Callable[[Pick], Awaitable[Answer]], read: Callable[[Answer], list[str]] = peeked) -> list[Answer]:
-        """Sends the whole batch, or, where a row of it is refused, all the others. At least one answer; `read` finds the rows in
-        the answer to a peek. Raises `Refused` when it is not a matter of single rows."""
+    async def run(self, send: Callable[[Pick], Awaitable[Answer]]) -> list[Answer]:
+        """Sends the whole batch, or, where a row of it is refused, all the others. At least one answer. Raises `Refused` when it
+        is not a matter of single rows."""
         skipped, forgotten = self._skipped(), self._passed_over()
         if not skipped and not forgotten:
             try:
                 return [await send(ALL)]
             except (Refused, FailedInside):
                 pass
-        found = read(await send(Pick(peek=True, more=len(skipped) + forgotten)))
-        return await self._by_halves([row for row in found if row not in skipped][forgotten:], send)
+        peek = await send(Pick(peek=True, more=len(skipped) + forgotten))
+        return await self._by_halves([row for row in peek.peeked if row not in skipped][forgotten:], send)
 
     async def _by_halves(self, rows: list[str], send: Callable[[Pick], Awaitable[Answer]]) -> list[Answer]:
         answers: list[Answer] = []

@@ -101,6 +101,14 @@ class ClaimRow(NamedTuple):
     """In every other row. In the first one, all of its fields are None."""
 
 
+class JobPosition(NamedTuple):
+    """Where a job is among the pending ones."""
+
+    queue: str
+    priority: int
+    position: int
+
+
 class PeekedJob(NamedTuple):
     """A pending job that a claim would take."""
 
@@ -368,8 +376,8 @@ class PromotedRow(NamedTuple):
     """Seconds until the next one is due."""
     jobs: Json[list[MovedJob]]
     """Empty unless `listing`."""
-    peeked: str | None
-    """JSON: the ids, if `pick.peek`."""
+    peeked: Json[list[str]]
+    """The ids, if `pick.peek`."""
 
 
 class CanceledExpiredRow(NamedTuple):
@@ -378,8 +386,8 @@ class CanceledExpiredRow(NamedTuple):
     next_due: float | None
     """Seconds until the next job expires."""
     jobs: Json[list[ExpiredJob]]
-    peeked: str | None
-    """JSON: the ids, if `pick.peek`."""
+    peeked: Json[list[str]]
+    """The ids, if `pick.peek`."""
 
 
 class ExpiredRow(NamedTuple):
@@ -387,8 +395,8 @@ class ExpiredRow(NamedTuple):
     quarantined: int
     queues: list[str]
     jobs: Json[list[ReapedJob]]
-    peeked: str | None
-    """JSON: the ids, if `pick.peek`."""
+    peeked: Json[list[str]]
+    """The ids, if `pick.peek`."""
 
 
 class ReturnedRow(NamedTuple):
@@ -398,8 +406,8 @@ class ReturnedRow(NamedTuple):
     """There may be more."""
     queues: list[str]
     jobs: Json[list[ReapedJob]]
-    peeked: str | None
-    """JSON: the ids, if `pick.peek`."""
+    peeked: Json[list[str]]
+    """The ids, if `pick.peek`."""
 
 
 def promote(

@@ -54,8 +54,8 @@ class ClockRow(NamedTuple):
     workers: int
     jobs: int
     starts: int
-    peeked: str | None
-    """JSON: the rows that would be changed."""
+    peeked: Json[list[str]]
+    """The rows that would be changed."""
 
 
 def acquire(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from tenure.store.jobs import ClaimRow
+from tenure.store.jobs import ClaimRow, JobPosition
 from tenure.store.json_columns import Json
 from tenure.store.query import ALL, INTEGER, TEXT, Pick, Query, array_literal
 
@@ -45,27 +45,27 @@ class LockedRow(NamedTuple):
 
 
 class AdoptedRow(NamedTuple):
-    """A job that has its limit group now. When there is none, one row with `signals` alone."""
+    """The jobs that have their limit group now."""
 
-    signals: str | None
-    """JSON; see `ClaimReply`. The ids of the jobs if `pick.peek`."""
-    queue: str | None
-    priority: int | None
-    position: int | None
+    signals: str
+    """JSON; see `ClaimReply`."""
+    jobs: Json[list[JobPosition]]
+    peeked: Json[list[str]]
+    """The ids, if `pick.peek`."""
 
 
 class AdoptedHeldRow(NamedTuple):
     changed: int
-    peeked: str | None
-    """JSON: ids."""
+    peeked: Json[list[str]]
+    """The ids, if `pick.peek`."""
 
 
 class RegroupedRow(NamedTuple):
     changed: int
     more: bool
     """There may be more."""
-    peeked: str | None
-    """JSON: ids."""
+    peeked: Json[list[str]]
+    """The ids, if `pick.peek`."""
 
 
 def learn(queues: Iterable[str]) -> Query[LearnedRow]:

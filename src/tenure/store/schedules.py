@@ -86,20 +86,24 @@ class ReleasedRow(NamedTuple):
     moved: int
     """Schedules."""
     ticks: Json[list[RecordedTick]]
-    peeked: str | None
-    """JSON: the names of the schedules, if `pick.peek`."""
+    peeked: Json[list[str]]
+    """The names of the schedules, if `pick.peek`."""
 
 
 class RewoundRow(NamedTuple):
     holds: bool
     names: list[str]
 
+    @property
+    def peeked(self) -> list[str]:
+        return self.names
+
 
 class RetiredRow(NamedTuple):
     holds: bool
     retired: Json[list[RetiredSchedule]]
-    peeked: str | None
-    """JSON: the names, if `pick.peek`."""
+    peeked: Json[list[str]]
+    """The names, if `pick.peek`."""
 
 
 class ReconciledRow(NamedTuple):

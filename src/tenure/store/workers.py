@@ -86,8 +86,8 @@ class CondemnedRow(NamedTuple):
     """Seconds until the next lease ends, of a worker or a job."""
     overdue: bool
     """The own lease of a job has ended."""
-    peeked: str | None
-    """JSON: the ids of the workers that would be condemned."""
+    peeked: Json[list[str]]
+    """The ids of the workers that would be condemned."""
 
 
 class UnknownWorkersRow(NamedTuple):
@@ -96,6 +96,10 @@ class UnknownWorkersRow(NamedTuple):
     """Workers that had no row and hold jobs."""
     next: str | None
     """The job after which to continue the search for jobs without a claim; None: start again."""
+
+    @property
+    def peeked(self) -> list[str]:
+        return self.ids
 
 
 class HeldCountRow(NamedTuple):

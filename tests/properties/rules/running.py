@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tenure.model.states import FINISHED, State
 from tenure.store import claims, jobs, late_outputs, queues
 from tenure.store.claims import HeldJob
-from tenure.store.jobs import FinishedRuns
+from tenure.store.jobs import FinishedRuns, JobPosition
 from tenure.store.query import Query, array_literal
 from tenure.worker.claim.cursors import ClaimReply, Plan
 from tests.properties.clock import BEGIN
@@ -174,7 +174,7 @@ class RunningRules(StoreMachine):
             return runs
         # Transactions in other databases of the server must not affect the cursors.
         signals = replace(signals, xmin=signals.xid)
-        seat.cursors.learn(plan, [(row[2], row[3], row[4]) for row in found], limit, signals, now=now, took=0.0)
+        seat.cursors.learn(plan, [JobPosition(row[2], row[3], row[4]) for row in found], limit, signals, now=now, took=0.0)
         return runs
 
     def _check_order(self, could: list[Job], taken: list[Job], limit: int) -> None:

@@ -189,7 +189,7 @@ class Cron:
                     ticks_log.warning(text, extra={"schedule": name})
             return answer
 
-        await self._unrewound.run(send, read=lambda answer: answer.names)
+        await self._unrewound.run(send)
 
     async def _retire(self, link: Link, term: Term) -> None:
         async def send(pick: Pick) -> RetiredRow:

@@ -135,7 +135,7 @@ class Reaper:
                 raise TermOver
             return answer
 
-        answers = await self._unlisted.run(send, read=lambda answer: answer.ids)
+        answers = await self._unlisted.run(send)
         unknown = [worker_id for answer in answers for worker_id in answer.ids]
         self._examined = answers[-1].next if answers else None
         self._next_unknown = time.monotonic() + self.unknown_every

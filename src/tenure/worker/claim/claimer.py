@@ -21,7 +21,7 @@ from tenure.store.faults import FailedInside, Refused
 from tenure.store.jobs import ClaimRow, PeekedJob
 from tenure.store.link import Link
 from tenure.store.query import Query, array_literal
-from tenure.worker.claim.cursors import ClaimReply, Cursors, JobPosition, Plan
+from tenure.worker.claim.cursors import ClaimReply, Cursors, Plan, Positioned
 from tenure.worker.claim.known_limits import KnownLimits
 from tenure.worker.claim.refused_jobs import MOST_AT_ONCE, RefusedJobs
 from tenure.worker.run.run import Run
@@ -31,8 +31,6 @@ log = logging.getLogger("tenure")
 
 SURVEY_EVERY = 60.0
 """Seconds. Jobs of unknown priorities are also found by the claim, in the gaps between the known ones."""
-
-_position_of: Callable[[ClaimedJob | PeekedJob], JobPosition] = attrgetter("queue", "priority", "position")
 
 Which = Literal["all", "healthy", "suspects"]
 
@@ -141,7 +139,7 @@ class Claimer:
         if self._is_outdated(reply):
             return []
         found = _claimed(rows)
-        self._learn(plan, list(map(_position_of, found)), limit, reply, began)
+        self._learn(plan, found, limit, reply, began)
         return self._runs(found, claim_id)
 
     async def _claim_others(self, limit: int) -> list[Run]:
@@ -159,7 +157,7 @@ class Claimer:
             isolated = await self._refused.isolate(reply.peeked, partial(self._claim_only, plan))
             if isolated.count == len(reply.peeked):
                 # All that the peek found is claimed or refused, so the cursors may pass it, as after a claim.
-                self._learn(plan, list(map(_position_of, reply.peeked)), limit, reply, began)
+                self._learn(plan, reply.peeked, limit, reply, began)
             if isolated.runs or not isolated.refused:
                 self._isolated = bool(isolated.runs)
                 return isolated.runs
@@ -204,7 +202,7 @@ class Claimer:
             limits=self._known_limits.version,
         )
 
-    def _learn(self, plan: Plan, found: list[JobPosition], limit: int, reply: ClaimReply, began: float) -> None:
+    def _learn(self, plan: Plan, found: Sequence[Positioned], limit: int, reply: ClaimReply, began: float) -> None:
         if not reply.holds:
             raise WorkerCondemned
         if len(found) > limit:

@@ -17,16 +17,14 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from tenure.store.jobs import PeekedJob
 
 HIGHEST, LOWEST = 100, 0
-
-JobPosition = tuple[str, int, int]
-"""Queue, priority and position of a job."""
 
 SWEEP_EVERY = 1.0
 """Seconds between sweeps from the floor while there is more work than slots: half of the promised 2 s for late arrivals.
@@ -51,6 +49,17 @@ FULL_SWEEP_EVERY = 30.0
 
 FULL_SWEEP_SHARE = 50
 """A full sweep that took long is repeated after this many times its own length: it never costs more than 2 %."""
+
+
+class Positioned(Protocol):
+    """A job, as far as cursors need to know it."""
+
+    @property
+    def queue(self) -> str: ...
+    @property
+    def priority(self) -> int: ...
+    @property
+    def position(self) -> int: ...
 
 
 @dataclass(slots=True)
@@ -148,7 +157,7 @@ class Cursors:
         if high >= LOWEST:
             yield Lane(queue, high, LOWEST, 0)
 
-    def learn(self, plan: Plan, claimed: list[JobPosition], limit: int, reply: ClaimReply, *, now: float, took: float) -> None:
+    def learn(self, plan: Plan, claimed: Sequence[Positioned], limit: int, reply: ClaimReply, *, now: float, took: float) -> None:
         """Moves the cursors by what a claim returned and how long it took."""
         if not reply.holds:
             return  # nothing was looked at
@@ -160,10 +169,10 @@ class Cursors:
             busy = len(claimed) == limit
             self._next_sweep = now + max(SWEEP_EVERY if busy else 0.0, SWEEP_SHARE * took if took > PLAIN_CLAIM else 0.0)
         furthest: dict[tuple[str, int], int] = {}
-        for queue, priority, position in claimed:
-            lane = queue, priority
-            if position > furthest.get(lane, -1):
-                furthest[lane] = position
+        for job in claimed:
+            lane = job.queue, job.priority
+            if job.position > furthest.get(lane, -1):
+                furthest[lane] = job.position
         for (queue, priority), position in furthest.items():
             starts = self._starts[queue]
             starts[priority] = max(starts.get(priority, 0), position + 1)

@@ -7,11 +7,10 @@ claim but not the settlement.
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Callable, Collection
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from tenure.periodic import PeriodicTask
 from tenure.store import claims
@@ -44,6 +43,14 @@ class Known(Protocol):
     @property
     def claims_under_way(self) -> Collection[str]:
         """Claims that were sent, and whose jobs are not among `held` yet."""
+
+
+class _Disowned(NamedTuple):
+    """Jobs that were requeued because they do not run here."""
+
+    jobs: int
+    peeked: list[str]
+    """The ids of the jobs, if `pick.peek`."""
 
 
 class HeldJobs:
@@ -90,21 +97,19 @@ class HeldJobs:
     async def _requeue(self, unknown: list[HeldJob]) -> int:
         """The statement names job and claim: one that has been settled or claimed again meanwhile is not touched. Returns the
         number of jobs that were requeued."""
-        requeued = 0
 
-        async def send(pick: Pick) -> tuple[str, ...]:
-            nonlocal requeued
+        async def send(pick: Pick) -> _Disowned:
             if pick.peek:
-                return (json.dumps([held.job_id for held in unknown]),)
+                return _Disowned(0, [held.job_id for held in unknown])
             chosen = unknown if pick.only is None else [held for held in unknown if held.job_id in pick.only]
-            for row in await self._link.fetch(claims.disown(chosen, self._queues)):
-                requeued += 1
+            rows = await self._link.fetch(claims.disown(chosen, self._queues))
+            for row in rows:
                 log.warning(
                     "a job was held by this worker but did not run in it: requeued", extra={"job_id": row.id, "kind": row.kind}
                 )
-            return ()
+            return _Disowned(len(rows), [])
 
-        await self._refused.run(send)
+        requeued = sum(answer.jobs for answer in await self._refused.run(send))
         for queue in self._queues:
             self._notify(Wakeup.new_jobs(queue))
         return requeued

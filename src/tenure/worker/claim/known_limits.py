@@ -12,7 +12,6 @@ and takes nothing if the database has another one, so no worker claims by outdat
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Callable
@@ -131,13 +130,13 @@ class KnownLimits:
         began = time.monotonic()
         plan = self._strays.plan(began)
 
-        async def send(pick: Pick) -> list[AdoptedRow]:
+        async def send(pick: Pick) -> AdoptedRow:
             kinds, queues = self.closed_kinds, self.closed_queues
-            return await self._link.fetch(limits.adopt(plan.to_json(), kinds=kinds, queues=queues, limit=BATCH, pick=pick))
+            return (await self._link.fetch(limits.adopt(plan.to_json(), kinds=kinds, queues=queues, limit=BATCH, pick=pick)))[0]
 
-        answers = await self._refused.run(send, lambda rows: list(json.loads(rows[0].signals or "[]")))
-        found = [(row.queue, row.priority or 0, row.position or 0) for rows in answers for row in rows if row.queue is not None]
-        replies = [ClaimReply.read(rows[0].signals or "{}") for rows in answers]
+        answers = await self._refused.run(send)
+        found = [job for answer in answers for job in answer.jobs]
+        replies = [ClaimReply.read(answer.signals) for answer in answers]
         now = time.monotonic()
         picked = sum(reply.picked for reply in replies)
         self._strays.learn(plan, found, BATCH, replace(replies[-1], picked=picked), now=now, took=now - began)

@@ -24,4 +24,4 @@ unchecked as (
       from (select distinct p.name, p.key from placed p) p
      where w.event = p.name and w.key = p.key and w.checked)
 select exists (select from leader) as holds, (select count(*) from placed) as touched,
-       (select json_agg(u.id)::text from unseen u where :peek::boolean) as peeked
+       (select json_agg(u.id::text)::text from unseen u where :peek::boolean) as peeked
