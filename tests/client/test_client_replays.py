@@ -135,8 +135,8 @@ async def test_a_position_is_taken_after_the_transaction_has_its_number(client, 
     [(xid, position)] = database.sql("select xmin::text::bigint, position from tenure.jobs")
     worker = database.worker()
     # Other databases of this server have transactions open, too.
-    claim = await until(lambda: (seen := database.claim(worker, kinds=["other"])).signals.xmin > xid and seen)
-    assert claim.signals.position == position
+    claim = await until(lambda: (seen := database.claim(worker, kinds=["other"])).reply.xmin > xid and seen)
+    assert claim.reply.position == position
 
 
 # Dead letters

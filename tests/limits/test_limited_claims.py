@@ -33,7 +33,7 @@ def test_a_worker_that_knows_older_limits_claims_nothing(database):
     [job_id] = database.enqueue({})
     database.limit("kind:other", concurrency=3)
     claim = database.claim(worker)
-    assert (claim.ids, claim.signals.limits, claim.signals.holds) == ([], 1, True)
+    assert (claim.ids, claim.reply.limits, claim.reply.holds) == ([], 1, True)
     database.sql("update tenure.limit_changes set version = 0")
     assert database.claim(worker).ids == [job_id]
 

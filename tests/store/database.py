@@ -13,13 +13,14 @@ from psycopg.rows import dict_row
 
 from tenure.model.claimed_job import ClaimedJob
 from tenure.store import jobs, leases, workers
+from tenure.store.claim_replies import ClaimReply
 from tenure.store.columns import column_names, has_rows
 from tenure.store.jobs import ClaimRow, FinishedRuns
+from tenure.store.json_columns import json_readers
 from tenure.store.leases import Term
 from tenure.store.query import Query, T, array_literal
 from tenure.store.statements import statement
 from tenure.store.workers import Registration
-from tenure.worker.claim.cursors import ClaimReply
 
 COLUMNS = ClaimedJob._fields
 
@@ -28,7 +29,7 @@ COLUMNS = ClaimedJob._fields
 class Claim:
     id: str
     worker_id: str
-    signals: ClaimReply
+    reply: ClaimReply
     jobs: list[dict[str, Any]]
 
     @property
@@ -138,7 +139,7 @@ class Database:
         )
         rows = self.run(query)
         found = [dict(zip(COLUMNS, row[1:], strict=True)) for row in rows if row[1] is not None]
-        return Claim(claim_id, worker_id, ClaimReply.read(rows[0][0]), found)
+        return Claim(claim_id, worker_id, reply_from_row(rows[0]), found)
 
     def condemn(self, worker_id: str, how: str = "crashed") -> None:
         self.sql("update tenure.workers set died_at = clock_timestamp(), died_how = %s where id = %s", how, worker_id)
@@ -159,6 +160,13 @@ class Database:
         with self.connection.cursor(row_factory=dict_row) as cursor:
             [found] = cursor.execute("select * from tenure.all_jobs where id = %s", [job_id]).fetchall()
         return found
+
+
+def reply_from_row(row: tuple[Any, ...]) -> ClaimReply:
+    """From the first row of a claim, as the driver returns it."""
+    reply = json_readers(ClaimRow)["reply"](row[0])
+    assert isinstance(reply, ClaimReply)
+    return reply
 
 
 def claim_query(

@@ -149,7 +149,7 @@ async def test_a_job_that_changed_while_the_claim_waited_is_reported_and_taken_b
         thread.join()
     [claim] = claims
     assert sorted(claim.ids) == sorted([ids[0], ids[2]])
-    assert claim.signals.picked == 3
+    assert claim.reply.picked == 3
     assert database.claim(worker).ids == [ids[1]]
 
 
@@ -159,7 +159,7 @@ def test_a_paused_queue_gives_nothing_and_the_claim_says_so(database):
     database.sql("insert into tenure.queues (name, paused_at) values ('default', now())")
     claim = database.claim(worker, queues=["default", "mail"])
     assert [job["queue"] for job in claim.jobs] == ["mail"]
-    assert claim.signals.paused == ["default"]
+    assert claim.reply.paused == ["default"]
     database.sql("update tenure.queues set paused_at = null")
     assert len(database.claim(worker).ids) == 1
 
@@ -171,11 +171,11 @@ def test_a_draining_worker_claims_nothing_and_passes_over_nothing(database):
     assert set(database.run(workers.drain([worker], draining=True))) == {(worker,), (sibling,)}
     for drained in (worker, sibling, database.worker(supervisor=supervisor)):
         claim = database.claim(drained, queues=["default", "mail"])
-        assert (claim.ids, claim.signals.holds, sorted(claim.signals.paused)) == ([], True, ["default", "mail"])
+        assert (claim.ids, claim.reply.holds, sorted(claim.reply.paused)) == ([], True, ["default", "mail"])
     assert len(database.claim(other).ids) == 1
     database.run(workers.drain([sibling], draining=False))
     claim = database.claim(worker, queues=["default", "mail"])
-    assert ([job["queue"] for job in claim.jobs], claim.signals.paused) == (["mail"], [])
+    assert ([job["queue"] for job in claim.jobs], claim.reply.paused) == (["mail"], [])
 
 
 def test_a_drain_waits_for_a_claim_under_way(database, other):
@@ -218,14 +218,14 @@ def test_a_worker_without_a_lease_claims_nothing(database, reason):
         database.sql("delete from tenure.workers")
     database.enqueue({})
     claim = database.claim(worker)
-    assert (claim.ids, claim.signals.holds) == ([], False)
+    assert (claim.ids, claim.reply.holds) == ([], False)
     assert database.sql("select state, fence from tenure.jobs") == [("pending", 0)]
 
 
 def test_the_fence_and_the_start_of_every_lane_are_returned_without_jobs_as_well(database):
     claim = database.claim(database.worker(), lanes=[everything("nothing here")])
-    assert claim.signals.holds
-    assert claim.signals.xmin <= claim.signals.xid
+    assert claim.reply.holds
+    assert claim.reply.xmin <= claim.reply.xid
 
 
 def test_positions_grow_in_the_order_of_arrival(database):

@@ -47,7 +47,7 @@ async def test_a_condemnation_under_way_prevents_the_claim(dsn, database, other)
             other.condemn(worker)
             claimed = meanwhile(lambda: third.claim(worker))
             await waits_for_a_lock(database)
-        assert (claimed().ids, claimed().signals.holds) == ([], False)
+        assert (claimed().ids, claimed().reply.holds) == ([], False)
     assert database.return_jobs()[:2] == (0, 0)
     assert database.sql(ORPHANS) == [(0,)]
 
@@ -90,10 +90,10 @@ def test_a_claim_that_was_cut_off_leaves_nothing_and_makes_the_others_search_aga
     [job_id] = database.enqueue({})
     with other.connection.transaction(force_rollback=True):
         assert other.claim(worker).ids == [job_id]
-    before = database.claim(third, lanes=[]).signals.returns
+    before = database.claim(third, lanes=[]).reply.returns
     database.condemn(worker)
     assert database.return_jobs()[:3] == (0, 0, False)
-    after = database.claim(third, lanes=[]).signals.returns
+    after = database.claim(third, lanes=[]).reply.returns
     assert before == {}
     assert after == {"default": 1, "mail": 1}
     assert database.job(job_id)["state"] == "pending"
@@ -155,7 +155,7 @@ def test_claims_condemnations_and_returns_at_the_same_time_leave_no_orphan(dsn, 
         with Database(dsn) as mine:
             worker = mine.worker()
             while not over.is_set():
-                if not mine.claim(worker, limit=3).signals.holds:
+                if not mine.claim(worker, limit=3).reply.holds:
                     worker = mine.worker()
 
     threads = [Thread(target=claim_for_ever) for _ in range(4)]

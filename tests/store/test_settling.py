@@ -51,7 +51,7 @@ def test_the_holder_settles_its_run(database, state):
 def test_a_claim_that_never_was_settles_nothing(database, state):
     claim = claimed(database)
     before = snapshot(database)
-    stale = Claim("00000000-0000-4000-8000-000000000000", claim.worker_id, claim.signals, claim.jobs)
+    stale = Claim("00000000-0000-4000-8000-000000000000", claim.worker_id, claim.reply, claim.jobs)
     assert SETTLE[state](database, stale) == []
     assert snapshot(database) == before
 
@@ -197,4 +197,4 @@ def test_a_requeued_job_keeps_its_position_and_its_queue_is_announced(database):
     database.run(jobs.move(claim.outcomes(state="pending", refund=1)))
     again = database.claim(claim.worker_id)
     assert again.jobs[0]["position"] == position
-    assert again.signals.returns == {"default": 1}
+    assert again.reply.returns == {"default": 1}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tenure.worker.claim.cursors import ClaimReply, Cursors
+from tenure.store.claim_replies import ClaimReply
+from tenure.worker.claim.cursors import Cursors
 
 
 @dataclass(eq=False)
@@ -64,7 +65,7 @@ class SimulatedStore:
         self.returns[job.queue] = self.returns.get(job.queue, 0) + 1
 
     def claim(self, cursors: Cursors, kinds: set[str], limit: int, now: float) -> list[SimulatedJob]:
-        """One claim, as the statement does it: snapshot, xid, lanes in order, signals, commit."""
+        """One claim, as the statement does it: snapshot, xid, lanes in order, reply, commit."""
         plan = cursors.plan(now)
         xmax = self.latest_ended + 1  # of a snapshot: one past the latest that ended, not the next to be given
         xmin = min([transaction.xid for transaction in self.open if transaction.xid < xmax], default=xmax)
@@ -87,9 +88,9 @@ class SimulatedStore:
             picked += there[: limit - len(picked)]
         for job in picked:
             job.running = True
-        signals = ClaimReply(True, dict(self.returns), sorted(self.paused), len(picked), self.position, xmin, own.xid)
+        reply = ClaimReply(True, dict(self.returns), sorted(self.paused), len(picked), self.position, xmin, own.xid)
         self.commit(own)
-        cursors.learn(plan, picked, limit, signals, now=now, took=0.0)
+        cursors.learn(plan, picked, limit, reply, now=now, took=0.0)
         return picked
 
     def first_open_position(self) -> int:

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from tenure.store.jobs import JobPosition
-from tenure.worker.claim.cursors import FULL_SWEEP_EVERY, SWEEP_EVERY, ClaimReply, Cursors, Lane
+from tenure.store.claim_replies import ClaimReply, JobPosition
+from tenure.worker.claim.cursors import FULL_SWEEP_EVERY, SWEEP_EVERY, Cursors, Lane
 from tests.worker.simulated import SimulatedStore
 
 
-def signals(
+def reply(
     *, position: int = 0, xmin: int = 0, xid: int = 0, picked: int = 0, returns: dict[str, int] | None = None, holds: bool = True
 ) -> ClaimReply:
     return ClaimReply(holds, returns or {}, [], picked, position, xmin, xid)
@@ -29,7 +29,7 @@ def test_a_new_worker_looks_everywhere_from_the_start():
 def test_a_known_priority_is_a_lane_of_its_own_and_the_gaps_stay():
     cursors = Cursors(["mail"])
     plan = cursors.plan(0.0)
-    cursors.learn(plan, [JobPosition("mail", 50, 7), JobPosition("mail", 50, 9)], 2, signals(position=9), now=0.0, took=0.0)
+    cursors.learn(plan, [JobPosition("mail", 50, 7), JobPosition("mail", 50, 9)], 2, reply(position=9), now=0.0, took=0.0)
     assert cursors.plan(0.1).lanes == [Lane("mail", 100, 51, 0), Lane("mail", 50, 50, 10), Lane("mail", 49, 0, 0)]
 
 
@@ -55,7 +55,7 @@ def test_a_lane_read_to_its_end_begins_after_what_was_known_before():
     cursors = Cursors(["mail"])
     cursors.meet("mail", 50)
     for second, position in enumerate((40, 60, 80)):
-        cursors.learn(cursors.plan(second), [], 5, signals(position=position), now=second, took=0.0)
+        cursors.learn(cursors.plan(second), [], 5, reply(position=position), now=second, took=0.0)
     assert starts(cursors) == {("mail", 50): 61}
 
 
@@ -64,17 +64,17 @@ def test_what_became_known_a_moment_ago_is_not_passed_by_yet():
     cursors = Cursors(["mail"])
     cursors.meet("mail", 50)
     for now, position in ((0.0, 40), (1.0, 60), (1.1, 80), (1.15, 90)):
-        cursors.learn(cursors.plan(now), [], 5, signals(position=position), now=now, took=0.0)
+        cursors.learn(cursors.plan(now), [], 5, reply(position=position), now=now, took=0.0)
     assert starts(cursors) == {("mail", 50): 41}
-    cursors.learn(cursors.plan(1.25), [], 5, signals(position=95), now=1.25, took=0.0)
+    cursors.learn(cursors.plan(1.25), [], 5, reply(position=95), now=1.25, took=0.0)
     assert starts(cursors) == {("mail", 50): 61}
 
 
 def test_a_lane_that_filled_the_claim_is_not_passed():
     cursors = Cursors(["mail"])
     cursors.meet("mail", 50)
-    cursors.learn(cursors.plan(0.0), [], 5, signals(position=40), now=0.0, took=0.0)
-    cursors.learn(cursors.plan(0.1), [JobPosition("mail", 50, 10)], 1, signals(position=60), now=0.1, took=0.0)
+    cursors.learn(cursors.plan(0.0), [], 5, reply(position=40), now=0.0, took=0.0)
+    cursors.learn(cursors.plan(0.1), [JobPosition("mail", 50, 10)], 1, reply(position=60), now=0.1, took=0.0)
     assert starts(cursors) == {("mail", 50): 11}
 
 
@@ -88,16 +88,16 @@ def test_a_paused_queue_is_not_passed():
 
 def test_a_job_that_was_locked_and_not_claimed_sends_the_cursors_back():
     cursors = Cursors(["mail"])
-    cursors.learn(cursors.plan(0.0), [JobPosition("mail", 50, 9)], 1, signals(position=9), now=0.0, took=0.0)
-    cursors.learn(cursors.plan(0.1), [JobPosition("mail", 50, 12)], 5, signals(position=12, picked=2), now=0.1, took=0.0)
+    cursors.learn(cursors.plan(0.0), [JobPosition("mail", 50, 9)], 1, reply(position=9), now=0.0, took=0.0)
+    cursors.learn(cursors.plan(0.1), [JobPosition("mail", 50, 12)], 5, reply(position=12, picked=2), now=0.1, took=0.0)
     assert starts(cursors) == {("mail", 50): 0}
 
 
 def test_returned_jobs_send_the_cursors_of_their_queue_back():
     cursors = Cursors(["mail", "maps"])
     for queue in ("mail", "maps"):
-        cursors.learn(cursors.plan(0.0), [JobPosition(queue, 50, 9)], 1, signals(position=9), now=0.0, took=0.0)
-    cursors.learn(cursors.plan(0.1), [], 5, signals(position=9, returns={"mail": 1, "other": 3}), now=0.1, took=0.0)
+        cursors.learn(cursors.plan(0.0), [JobPosition(queue, 50, 9)], 1, reply(position=9), now=0.0, took=0.0)
+    cursors.learn(cursors.plan(0.1), [], 5, reply(position=9, returns={"mail": 1, "other": 3}), now=0.1, took=0.0)
     assert starts(cursors) == {("mail", 50): 0, ("maps", 50): 10}
 
 
@@ -105,13 +105,13 @@ def test_a_claim_that_was_not_allowed_teaches_nothing():
     cursors = Cursors(["mail"])
     cursors.meet("mail", 50)
     for _ in range(3):
-        cursors.learn(cursors.plan(0.0), [], 5, signals(position=40, holds=False), now=0.0, took=0.0)
+        cursors.learn(cursors.plan(0.0), [], 5, reply(position=40, holds=False), now=0.0, took=0.0)
     assert starts(cursors) == {("mail", 50): 0}
 
 
 def test_a_worker_with_all_slots_filled_sweeps_now_and_then_and_from_the_very_start_seldom():
     cursors = Cursors(["mail"])
-    cursors.learn(cursors.plan(0.0), [JobPosition("mail", 50, 9)], 1, signals(position=9), now=0.0, took=0.0)
+    cursors.learn(cursors.plan(0.0), [JobPosition("mail", 50, 9)], 1, reply(position=9), now=0.0, took=0.0)
     assert cursors.plan(SWEEP_EVERY * 0.9).lanes[1] == Lane("mail", 50, 50, 10)
     assert cursors.plan(SWEEP_EVERY).lanes[1] == Lane("mail", 50, 50, 0)
     assert not cursors.plan(FULL_SWEEP_EVERY - 0.1).full
@@ -171,7 +171,7 @@ def test_a_sweep_whose_slots_were_filled_by_higher_priorities_still_reaches_the_
 
 def test_a_slow_full_sweep_is_repeated_later():
     cursors = Cursors(["mail"])
-    cursors.learn(cursors.plan(0.0), [], 1, signals(), now=2.0, took=2.0)
+    cursors.learn(cursors.plan(0.0), [], 1, reply(), now=2.0, took=2.0)
     assert not cursors.plan(101.0).full
     assert cursors.plan(102.0).full
 
@@ -186,28 +186,28 @@ def floor_after(*seen: ClaimReply) -> int:
 
 def test_the_floor_waits_for_every_transaction_that_was_under_way():
     """Number 90 is open and may hold any position up to 20."""
-    under_way = [signals(position=10 * n, xmin=90, xid=100 + 5 * n) for n in range(1, 3)]
+    under_way = [reply(position=10 * n, xmin=90, xid=100 + 5 * n) for n in range(1, 3)]
     assert floor_after(*under_way) == 0
-    assert floor_after(*under_way, signals(position=30, xmin=90, xid=200)) == 0
-    assert 0 < floor_after(*under_way, signals(position=30, xmin=150, xid=200)) <= 21
+    assert floor_after(*under_way, reply(position=30, xmin=90, xid=200)) == 0
+    assert 0 < floor_after(*under_way, reply(position=30, xmin=150, xid=200)) <= 21
 
 
 def test_the_floor_does_not_trust_a_position_that_was_read_after_the_claim_had_its_number():
     """Number 102 began while claim 101 was under way, holds one of the positions 11 to 20, and is still open."""
-    during = signals(position=20, xmin=101, xid=101)
-    assert floor_after(signals(position=10, xmin=100, xid=100), during, signals(position=20, xmin=102, xid=103)) <= 11
+    during = reply(position=20, xmin=101, xid=101)
+    assert floor_after(reply(position=10, xmin=100, xid=100), during, reply(position=20, xmin=102, xid=103)) <= 11
 
 
 def test_the_floor_comes_through_a_long_transaction():
-    long = [signals(position=n, xmin=50, xid=100 + n) for n in range(1, 1000)]
-    over = [signals(position=n, xmin=100 + n, xid=100 + n) for n in range(1000, 1003)]
+    long = [reply(position=n, xmin=50, xid=100 + n) for n in range(1, 1000)]
+    over = [reply(position=n, xmin=100 + n, xid=100 + n) for n in range(1000, 1003)]
     assert floor_after(*long) == 0
     assert floor_after(*long, *over) >= 1000
 
 
 def test_the_floor_is_never_above_what_was_known_when_the_last_but_one_claim_was_made():
     for count in range(2, 6):
-        quiet = [signals(position=10 * n, xmin=100 * n, xid=100 * n) for n in range(1, count + 1)]
+        quiet = [reply(position=10 * n, xmin=100 * n, xid=100 * n) for n in range(1, count + 1)]
         assert floor_after(*quiet) <= 10 * (count - 1) + 1
 
 
@@ -218,11 +218,11 @@ def test_when_positions_or_transactions_go_back_everything_is_looked_at_again(ba
     for n in range(5):
         plan = cursors.plan(float(n))
         cursors.learn(
-            plan, [JobPosition("mail", 50, 50 + n)], 5, signals(position=50 + n, xmin=20 + n, xid=20 + n), now=float(n), took=0.0
+            plan, [JobPosition("mail", 50, 50 + n)], 5, reply(position=50 + n, xmin=20 + n, xid=20 + n), now=float(n), took=0.0
         )
     assert starts(cursors)["mail", 50] > 3
 
-    cursors.learn(cursors.plan(6.0), [], 5, signals(xmin=1, **back), now=6.0, took=0.0)
+    cursors.learn(cursors.plan(6.0), [], 5, reply(xmin=1, **back), now=6.0, took=0.0)
 
     assert starts(cursors)["mail", 50] <= 1
     assert cursors._floor.position == 0

@@ -12,7 +12,7 @@ import pytest
 from psycopg import sql
 
 from tenure import Tenure
-from tenure.store.jobs import JobPosition
+from tenure.store.claim_replies import JobPosition
 from tenure.store.link import Link
 from tenure.store.statements import statement
 from tenure.worker.claim import cursors as rules
@@ -128,7 +128,7 @@ async def test_the_floor_waits_for_a_transaction_that_began_during_a_claim(datab
         plan = cursors.plan(0.0)
         claim = database.claim(worker, lanes=lanes_of(plan))
         places = [JobPosition(job["queue"], job["priority"], job["position"]) for job in claim.jobs]
-        cursors.learn(replace(plan, sweep=True), places, 10, claim.signals, now=0.0, took=0.0)
+        cursors.learn(replace(plan, sweep=True), places, 10, claim.reply, now=0.0, took=0.0)
 
     database.enqueue({})
     sweep()
@@ -215,7 +215,7 @@ def go_through(database: Database, worker: str, cursors: rules.Cursors, count: i
         claim = database.claim(worker, limit=1000, lanes=lanes_of(plan))
         places = sorted(JobPosition(job["queue"], job["priority"], job["position"]) for job in claim.jobs)
         # Transactions of other databases on the server count as open ones; here they have all ended.
-        cursors.learn(plan, places, 1000, replace(claim.signals, xmin=claim.signals.xid), now=moment, took=0.0)
+        cursors.learn(plan, places, 1000, replace(claim.reply, xmin=claim.reply.xid), now=moment, took=0.0)
     assert claim.jobs == []
     database.sql("delete from tenure.jobs")
     database.enqueue(*({} for _ in range(10)))

@@ -11,8 +11,8 @@ import pytest
 from tenure import Limit, Tenure
 from tenure.model.errors import StoreUnavailable
 from tenure.store import limits
+from tenure.store.claim_replies import PeekedJob
 from tenure.store.faults import Refused
-from tenure.store.jobs import PeekedJob
 from tenure.worker.claim import refused_jobs
 from tenure.worker.claim.refused_jobs import RefusedJobs
 from tests.store.database import Database

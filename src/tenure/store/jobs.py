@@ -8,6 +8,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from tenure.model.claimed_job import ClaimedJob
+from tenure.store.claim_replies import ClaimReply
 from tenure.store.json_columns import Json
 from tenure.store.leases import Term, guard
 from tenure.store.moved_jobs import ExpiredJob, MovedJob, ReapedJob
@@ -95,28 +96,10 @@ def enqueue_borrowed(jobs: str, channel: str, payloads: str) -> Query[ExistingJo
 
 
 class ClaimRow(NamedTuple):
-    signals: str | None
-    """JSON, in the first row and only there; see `ClaimReply`."""
+    reply: Json[ClaimReply | None]
+    """In the first row, and only there."""
     job: ClaimedJob
     """In every other row. In the first one, all of its fields are None."""
-
-
-class JobPosition(NamedTuple):
-    """Where a job is among the pending ones."""
-
-    queue: str
-    priority: int
-    position: int
-
-
-class PeekedJob(NamedTuple):
-    """A pending job that a claim would take."""
-
-    job_id: str
-    kind: str
-    queue: str
-    priority: int
-    position: int
 
 
 def claim(

@@ -47,24 +47,46 @@ def _reader(hint: Any) -> Read:
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType) and NoneType in arguments:
         [inner] = [_reader(argument) for argument in arguments if argument is not NoneType]
-        return lambda value: None if value is None else inner(value)
+        return _plain if inner is _plain else lambda value: None if value is None else inner(value)
     if origin is list:
         read_item = _reader(arguments[0])
-        return lambda value: [read_item(item) for item in value or ()]
+        return _list if read_item is _plain else lambda value: [read_item(item) for item in value or ()]
     if origin is dict:
         read_value = _reader(arguments[1])
-        return lambda value: {key: read_value(item) for key, item in value.items()}
+        return _dict if read_value is _plain else lambda value: {key: read_value(item) for key, item in (value or {}).items()}
     if hasattr(hint, "_fields") or is_dataclass(hint):
         return _record_reader(hint)
-    return _FROM_TEXT.get(hint, lambda value: value)
+    return _FROM_TEXT.get(hint, _plain)
+
+
+def _plain(value: Any) -> Any:
+    return value
+
+
+def _list(value: Any) -> Any:
+    return value or []
+
+
+def _dict(value: Any) -> Any:
+    return value or {}
 
 
 def _text_reader(hint: Any) -> Read:
     read = _reader(hint)
+    if NoneType in get_args(hint):
+        return lambda text: None if text is None else read(json.loads(text))
     empty: str = {list: "[]", dict: "{}"}.get(get_origin(hint) or hint, "null")
     return lambda text: read(json.loads(empty if text is None else text))
 
 
 def _record_reader(type_: Any) -> Read:
-    readers = {name: _reader(hint) for name, hint in get_type_hints(type_, include_extras=True).items()}
-    return lambda value: type_(**{name: readers[name](item) for name, item in value.items()})
+    hints = get_type_hints(type_, include_extras=True)
+    readers = {name: read for name, hint in hints.items() if (read := _reader(hint)) is not _plain}
+
+    def read_record(value: dict[str, Any]) -> Any:
+        for name, read in readers.items():
+            if name in value:
+                value[name] = read(value[name])
+        return type_(**value)
+
+    return read_record

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from tenure.store.jobs import ClaimRow, JobPosition
+from tenure.model.claimed_job import ClaimedJob
+from tenure.store.claim_replies import ClaimReply, JobPosition, LimitedClaimReply
 from tenure.store.json_columns import Json
 from tenure.store.query import ALL, INTEGER, TEXT, Pick, Query, array_literal
 
@@ -44,11 +45,17 @@ class LockedRow(NamedTuple):
     locked: bool
 
 
+class LimitedClaimRow(NamedTuple):
+    reply: Json[LimitedClaimReply | None]
+    """In the first row, and only there."""
+    job: ClaimedJob
+    """In every other row. In the first one, all of its fields are None."""
+
+
 class AdoptedRow(NamedTuple):
     """The jobs that have their limit group now."""
 
-    signals: str
-    """JSON; see `ClaimReply`."""
+    reply: Json[ClaimReply]
     jobs: Json[list[JobPosition]]
     peeked: Json[list[str]]
     """The ids, if `pick.peek`."""
@@ -108,7 +115,7 @@ def claim(
     leases: str,
     which: str,
     now: datetime | None = None,
-) -> Query[ClaimRow]:
+) -> Query[LimitedClaimRow]:
     """To be run in the transaction that ran `lock`. `locked`: the limits it has locked; None: those it has left in a setting."""
     values = {
         "worker_id": worker_id,
@@ -123,7 +130,7 @@ def claim(
         "which": which,
         "now": now,
     }
-    return Query("limits/claim_limited", ClaimRow, values)
+    return Query("limits/claim_limited", LimitedClaimRow, values)
 
 
 def adopt(lanes: str, *, kinds: Iterable[str], queues: Iterable[str], limit: int, pick: Pick = ALL) -> Query[AdoptedRow]:

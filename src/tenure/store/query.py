@@ -106,6 +106,8 @@ def _decoder(name: str, returns: Any, columns: Sequence[str]) -> Callable[[Rows]
         return lambda rows: [row[0] for row in rows]
     declared = columns_of(returns)
     _check_columns(name, returns.__name__, declared, columns)
+    if (make_claim := _claim_maker(returns, columns)) is not None:
+        return lambda rows: list(map(make_claim, rows))
     if readers := json_readers(returns):
         make_plain = _maker(returns, {column: number for number, column in enumerate(columns)})
         return lambda rows: [_with_json(make_plain(row), readers) for row in rows]
@@ -122,12 +124,20 @@ def _maker(row_type: Any, at: Mapping[str, int]) -> Callable[[tuple[Any, ...]], 
     if [at[column] for column in row_type._fields if column in at] == list(range(first, first + len(row_type._fields))):
         last = first + len(row_type._fields)  # side by side and in order, as those of a claimed job: cut out at once
         return lambda row: tuple.__new__(row_type, row[first:last])
-    *plain, (_, nested) = _fields(row_type)
-    if nested is not None and tuple(at) == (*(name for name, _ in plain), *nested._fields):
-        count = len(plain)  # as in the reply to a claim: its last field is the rest of the row
-        return lambda row: tuple.__new__(row_type, (*row[:count], tuple.__new__(nested, row[count:])))
     takes = [itemgetter(at[name]) if inner is None else _maker(inner, at) for name, inner in _fields(row_type)]
     return lambda row: tuple.__new__(row_type, [take(row) for take in takes])
+
+
+def _claim_maker(row_type: Any, columns: Sequence[str]) -> Callable[[tuple[Any, ...]], Any] | None:
+    """For the rows of a claim, the most frequent statement: JSON that only the first row has, and a job that is the rest of the
+    row. None if the rows have another shape."""
+    [(first, _), *others] = _fields(row_type)
+    read = json_readers(row_type).get(first)
+    job_type = others[0][1] if len(others) == 1 else None
+    if read is None or job_type is None or tuple(columns) != (first, *job_type._fields):
+        return None
+    new = tuple.__new__
+    return lambda row: new(row_type, (row[0] if row[0] is None else read(row[0]), new(job_type, row[1:])))
 
 
 def _check_columns(name: str, declared_as: str, declared: Sequence[str], columns: Sequence[str]) -> None:

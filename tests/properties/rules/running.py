@@ -12,13 +12,15 @@ from hypothesis import strategies as st
 
 from tenure.model.states import FINISHED, State
 from tenure.store import claims, jobs, late_outputs, queues
+from tenure.store.claim_replies import JobPosition
 from tenure.store.claims import HeldJob
-from tenure.store.jobs import FinishedRuns, JobPosition
+from tenure.store.jobs import FinishedRuns
 from tenure.store.query import Query, array_literal
-from tenure.worker.claim.cursors import ClaimReply, Plan
+from tenure.worker.claim.cursors import Plan
 from tests.properties.clock import BEGIN
 from tests.properties.model import Job, Outcome, Run
 from tests.properties.rules.base import PICK, QUEUES, SEAT, Seat, StoreMachine, move, some
+from tests.store.database import reply_from_row
 
 LIMIT = st.integers(1, 4)
 ENDINGS: dict[str, dict[str, Any]] = {
@@ -162,9 +164,9 @@ class RunningRules(StoreMachine):
         taken = model.claim(seat.id, profile, claim_id, plan.lanes, limit)
         found = sorted((row[1:11] for row in rows if row[1] is not None), key=lambda row: (-row[3], row[4]))
         self.agree(found, sorted(map(_as_claimed, taken), key=lambda row: (-row[3], row[4])), "claimed")
-        signals = ClaimReply.read(rows[0][0])
-        said = (signals.holds, signals.returns, sorted(signals.paused), signals.picked, signals.position)
-        self.agree(said, (holds, told, sorted(model.paused()), len(taken), model.books.position), "what a claim returns")
+        reply = reply_from_row(rows[0])
+        returned = (reply.holds, reply.returns, sorted(reply.paused), reply.picked, reply.position)
+        self.agree(returned, (holds, told, sorted(model.paused()), len(taken), model.books.position), "what a claim returns")
         if holds and told_all:
             self._check_order(could, taken, limit)
         runs = [Run(job.id, claim_id, seat.id) for job in taken]
@@ -173,8 +175,8 @@ class RunningRules(StoreMachine):
             seat.owed.add(claim_id)
             return runs
         # Transactions in other databases of the server must not affect the cursors.
-        signals = replace(signals, xmin=signals.xid)
-        seat.cursors.learn(plan, [JobPosition(row[2], row[3], row[4]) for row in found], limit, signals, now=now, took=0.0)
+        reply = replace(reply, xmin=reply.xid)
+        seat.cursors.learn(plan, [JobPosition(row[2], row[3], row[4]) for row in found], limit, reply, now=now, took=0.0)
         return runs
 
     def _check_order(self, could: list[Job], taken: list[Job], limit: int) -> None:

@@ -17,11 +17,12 @@ from tenure.model.claimed_job import ClaimedJob
 from tenure.model.kinds import Registry
 from tenure.periodic import jittered
 from tenure.store import jobs, queues
+from tenure.store.claim_replies import ClaimReply, PeekedJob, reply_of
 from tenure.store.faults import FailedInside, Refused
-from tenure.store.jobs import ClaimRow, PeekedJob
+from tenure.store.jobs import ClaimRow
 from tenure.store.link import Link
 from tenure.store.query import Query, array_literal
-from tenure.worker.claim.cursors import ClaimReply, Cursors, Plan, Positioned
+from tenure.worker.claim.cursors import Cursors, Plan, Positioned
 from tenure.worker.claim.known_limits import KnownLimits
 from tenure.worker.claim.refused_jobs import MOST_AT_ONCE, RefusedJobs
 from tenure.worker.run.run import Run
@@ -135,7 +136,7 @@ class Claimer:
                 rows = await self._link.fetch(self._refused.left_out(self._query(claim_id, plan, limit)))
         except (Refused, FailedInside):
             return await self._claim_others(limit)
-        reply = ClaimReply.read(rows[0].signals or "{}")
+        reply = reply_of(rows)
         if self._is_outdated(reply):
             return []
         found = _claimed(rows)
@@ -149,7 +150,7 @@ class Claimer:
         while tried < MOST_AT_ONCE:
             plan, began = self._plan(), time.monotonic()
             rows = await self._link.fetch(self._refused.peeking(self._query(str(uuid4()), plan, limit)))
-            reply = ClaimReply.read(rows[0].signals or "{}")
+            reply = reply_of(rows)
             if not reply.holds:
                 raise WorkerCondemned
             if self._is_outdated(reply):
@@ -167,7 +168,7 @@ class Claimer:
     async def _claim_only(self, plan: Plan, these: Sequence[PeekedJob]) -> list[Run]:
         with self._under_way.begin() as claim_id:
             rows = await self._link.fetch(self._refused.only(self._query(claim_id, plan, len(these)), these))
-        if not ClaimReply.read(rows[0].signals or "{}").holds:
+        if not reply_of(rows).holds:
             raise WorkerCondemned
         return self._runs(_claimed(rows), claim_id)
 

@@ -22,7 +22,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from tenure.store.jobs import PeekedJob
+from tenure.store.claim_replies import ClaimReply
 
 HIGHEST, LOWEST = 100, 0
 
@@ -60,30 +60,6 @@ class Positioned(Protocol):
     def priority(self) -> int: ...
     @property
     def position(self) -> int: ...
-
-
-@dataclass(slots=True)
-class ClaimReply:
-    """What a claim returns besides its jobs."""
-
-    holds: bool
-    returns: dict[str, int]
-    paused: list[str]
-    picked: int
-    """How many rows the claim locked. One that changed in that moment is locked but not claimed."""
-    position: int
-    xmin: int
-    xid: int
-    limits: int = 0
-    """The version of the limits in the database. If the worker knows another one, nothing was claimed."""
-    peeked: list[PeekedJob] = field(default_factory=list)
-    """Jobs that would be claimed, if the claim was asked to peek."""
-
-    @staticmethod
-    def read(text: str) -> ClaimReply:
-        fields = json.loads(text)
-        peeked = [PeekedJob(**job) for job in fields.get("peeked") or ()]
-        return ClaimReply(**fields | {"returns": fields["returns"] or {}, "paused": fields["paused"] or [], "peeked": peeked})
 
 
 @dataclass(slots=True)

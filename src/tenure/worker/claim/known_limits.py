@@ -26,7 +26,7 @@ from tenure.store.limits import AdoptedHeldRow, AdoptedRow, RegroupedRow
 from tenure.store.link import Link
 from tenure.store.query import Pick
 from tenure.store.wakeup import Wakeup
-from tenure.worker.claim.cursors import ClaimReply, Cursors
+from tenure.worker.claim.cursors import Cursors
 
 log = logging.getLogger("tenure")
 
@@ -136,10 +136,9 @@ class KnownLimits:
 
         answers = await self._refused.run(send)
         found = [job for answer in answers for job in answer.jobs]
-        replies = [ClaimReply.read(answer.signals) for answer in answers]
         now = time.monotonic()
-        picked = sum(reply.picked for reply in replies)
-        self._strays.learn(plan, found, BATCH, replace(replies[-1], picked=picked), now=now, took=now - began)
+        picked = sum(answer.reply.picked for answer in answers)
+        self._strays.learn(plan, found, BATCH, replace(answers[-1].reply, picked=picked), now=now, took=now - began)
         if found:
             log.info("jobs without a limit group were assigned to their groups", extra={"jobs": len(found)})
         busy = len(found) == BATCH or self._strays.returned

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from uuid import uuid4
 
 from tenure.model.kinds import Registry
 from tenure.model.limits import kind_limit, queue_limit
 from tenure.periodic import FOREVER, jittered
 from tenure.store import limits
+from tenure.store.claim_replies import LimitedClaimReply, PeekedJob, reply_of
 from tenure.store.faults import FailedInside, Refused
-from tenure.store.jobs import ClaimRow, PeekedJob
+from tenure.store.limits import LimitedClaimRow
 from tenure.store.link import Link
 from tenure.store.query import Query, array_literal
 from tenure.worker.claim.claimer import ClaimScope, ClaimsUnderWay, WorkerCondemned, leases_of
@@ -25,37 +25,13 @@ from tenure.worker.claim.known_limits import KnownLimits
 from tenure.worker.claim.refused_jobs import MOST_AT_ONCE, RefusedJobs
 from tenure.worker.run.run import Run
 
-LimitedClaim = Query[ClaimRow]
+LimitedClaim = Query[LimitedClaimRow]
 
 STEPS = 100
 """Limit groups that one claim looks at in each queue."""
 
 LOCKED_REST = 0.02
 """Seconds until a limit is tried again that another worker has locked: about as long as a claim takes."""
-
-
-@dataclass(frozen=True, slots=True)
-class LimitedClaimReply:
-    """What a claim under limits returns besides its jobs."""
-
-    holds: bool
-    seen: int
-    chosen: int
-    cursors: dict[str, str] | None
-    more: bool
-    """There are free slots left, and groups that were not looked at."""
-    around: bool
-    """The claim reached the last group of a queue and continued with the first."""
-    stale: bool
-    wait: float | None
-    """Seconds until the next start that a rate allows."""
-    peeked: list[PeekedJob] = field(default_factory=list)
-    """Jobs that would be claimed, if the claim was asked to peek."""
-
-    @staticmethod
-    def read(text: str) -> LimitedClaimReply:
-        fields = json.loads(text)
-        return LimitedClaimReply(**fields | {"peeked": [PeekedJob(**job) for job in fields.get("peeked") or ()]})
 
 
 class LimitedClaimer:
@@ -97,7 +73,7 @@ class LimitedClaimer:
             rows = await self._ask(claim_id, limit, pick, names)
         if not rows:
             return []
-        reply = LimitedClaimReply.read(rows[0].signals or "{}")
+        reply = reply_of(rows)
         if not reply.holds:
             raise WorkerCondemned
         found = [row.job for row in rows[1:]]
@@ -112,7 +88,7 @@ class LimitedClaimer:
         tried, limit = 0, min(limit, MOST_AT_ONCE)
         while tried < MOST_AT_ONCE:
             rows = await self._ask(str(uuid4()), limit, self._refused.peeking, self._known_limits.names)
-            peeked = LimitedClaimReply.read(rows[0].signals or "{}").peeked if rows else []
+            peeked = reply_of(rows).peeked if rows else []
             isolated = await self._refused.isolate(peeked, self._claim_only)
             if isolated.runs or not isolated.refused:
                 if isolated.runs:
@@ -129,7 +105,7 @@ class LimitedClaimer:
 
     async def _ask(
         self, claim_id: str, limit: int, pick: Callable[[LimitedClaim], LimitedClaim], names: Sequence[str]
-    ) -> Sequence[ClaimRow]:
+    ) -> Sequence[LimitedClaimRow]:
         """`pick` chooses among the jobs that the query claims; `names` are the limits that it may claim under."""
         locks, rows = await self._link.fetch_both(limits.lock(names, self._scope.queues), pick(self._query(claim_id, limit)))
         if not all(row.locked for row in locks):

@@ -15,9 +15,9 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
+from tenure.store.claim_replies import PeekedJob
 from tenure.store.faults import FailedInside, Refused
 from tenure.store.isolation import AGAIN_AFTER, MOST_AT_ONCE, MOST_REMEMBERED, MOST_REPORTED
-from tenure.store.jobs import PeekedJob
 from tenure.store.query import Query, T, array_literal
 from tenure.worker.run.run import Run
 

@@ -6,7 +6,7 @@
 -- The marks `passing over` are for the variant that is run while PostgreSQL refuses to claim some of the jobs:
 --   :refused  jobs to skip; :only, if not null, the jobs to restrict the claim to
 --   :peek     claims nothing, and returns the jobs that would be claimed
--- The first row holds the signals: the `returns` counters of the queues, and what the worker needs to move its cursors. The other rows
+-- The first row holds the reply: the `returns` counters of the queues, and what the worker needs to move its cursors. The other rows
 -- are the claimed jobs.
 -- The rows are locked by this same statement, so their ctids cannot change before they are updated. The update changes no column of an
 -- index, so it stays on its page (HOT); the row of tenure.claims is how the jobs of a worker are found.
@@ -69,7 +69,7 @@ select json_build_object(
        'limits', (select c.version from tenure.limit_changes c where c.id),
        'position', (select case when p.is_called then p.last_value else 0 end from tenure.job_position p),
        'xmin', pg_snapshot_xmin(pg_current_snapshot())::text::bigint,
-       'xid', pg_current_xact_id()::text::bigint)::text as signals,
+       'xid', pg_current_xact_id()::text::bigint)::text as reply,
        null as id, null as kind, null as queue, null as priority, null as position, null as attempt, null as max_attempts,
        null as crashes, null as fence, null as input, null as timeout, null as auth, null as meta, null as system, null as limit_group
  union all

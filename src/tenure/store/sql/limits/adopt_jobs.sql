@@ -35,6 +35,6 @@ select json_build_object(
        'limits', (select c.version from tenure.limit_changes c where c.id),
        'position', (select case when p.is_called then p.last_value else 0 end from tenure.job_position p),
        'xmin', pg_snapshot_xmin(pg_current_snapshot())::text::bigint,
-       'xid', pg_current_xact_id()::text::bigint)::text as signals,
+       'xid', pg_current_xact_id()::text::bigint)::text as reply,
        (select json_agg(json_build_object('queue', a.queue, 'priority', a.priority, 'position', a.position))::text from adopted a) as jobs,
        (select json_agg(p.id)::text from picked p where :peek::boolean) as peeked

@@ -9,7 +9,7 @@
 -- any queue. Across groups, the highest priority comes first, and equal priorities take turns; if the limit is fair, turns come before
 -- priorities.
 -- The marks `passing over` are explained in claim_jobs.
--- The first row holds the signals: where to continue, and when to try again. The other rows are the claimed jobs.
+-- The first row holds the reply: where to continue, and when to try again. The other rows are the claimed jobs.
 with recursive clock as materialized (
     select coalesce(:now::timestamptz, clock_timestamp()) as now),
 locked as materialized (
@@ -278,7 +278,7 @@ select json_build_object(
        'around', exists (select from walk w where w.wrapped),
        'stale', exists (select from job_sets u where not u.fits),
        'wait', (select min(greatest(u.wait, 0)) from job_sets u where u.fits and u.locked
-                   and least(u.kind_room, u.queue_room, u.kind_key_room, u.queue_key_room) <= 0 and u.wait is not null))::text as signals,
+                   and least(u.kind_room, u.queue_room, u.kind_key_room, u.queue_key_room) <= 0 and u.wait is not null))::text as reply,
        null as id, null as kind, null as queue, null as priority, null as position, null as attempt, null as max_attempts,
        null as crashes, null as fence, null as input, null as timeout, null as auth, null as meta, null as system, null as limit_group
  union all
