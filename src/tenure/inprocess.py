@@ -24,6 +24,7 @@ from tenure.model.event_bus import Events
 from tenure.model.events import WorkerLeaseLost, WorkerStarted, WorkerStopped, WorkerStopping
 from tenure.model.ids import uuid7
 from tenure.model.kinds import Registry
+from tenure.model.wakeup import Wakeup
 from tenure.periodic import PeriodicTask, jittered
 from tenure.settings import Settings
 from tenure.store import schedules, workers
@@ -31,7 +32,6 @@ from tenure.store.connecting import check_settings
 from tenure.store.link import Link
 from tenure.store.migrator import check_schema
 from tenure.store.renewals import COUNT_EVERY, renew
-from tenure.store.wakeup import Wakeup
 from tenure.store.wakeups import Wakeups
 from tenure.store.workers import Registration, check_name, default_name
 from tenure.worker.engine import Engine

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import tenure
-from tenure.store.wakeup import Topic
+from tenure.model.wakeup import Topic
 
 SOURCE = Path(tenure.__file__).parent
 WORDS = {topic.value for topic in Topic if topic.value}

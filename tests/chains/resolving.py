@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager
 
 from tenure.leader.duties.resolver import Resolver
 from tenure.leader.outlets import Outlets
+from tenure.model.wakeup import Wakeup
 from tenure.store.duty_link import DutyLink
 from tenure.store.leases import Term
 from tenure.store.target import DatabaseTarget
-from tenure.store.wakeup import Wakeup
 from tests.store.database import Database
 
 

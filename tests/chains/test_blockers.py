@@ -10,9 +10,9 @@ from uuid import uuid4
 import psycopg
 import pytest
 
+from tenure.model.wakeup import Wakeup
 from tenure.store import blockers, chains, cleaning, jobs, late_outputs
 from tenure.store.jobs import FinishedRuns
-from tenure.store.wakeup import Wakeup
 from tests.chains.resolving import Resolving, resolving
 from tests.store.database import Claim, Database
 

@@ -19,9 +19,9 @@ from tenure.cli.doctor import of_workers
 from tenure.client import leases as module
 from tenure.leader.duties.registry import DUTIES
 from tenure.leader.leader import Leader
+from tenure.model.wakeup import Wakeup
 from tenure.store.faults import Refused
 from tenure.store.link import Link
-from tenure.store.wakeup import Wakeup
 from tests.planted_secrets import assert_no_secret
 from tests.waiting import until
 

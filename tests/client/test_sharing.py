@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tenure.store.wakeup import Wakeup
+from tenure.model.wakeup import Wakeup
 from tests.waiting import until
 from tests.worker.serving import serving
 

@@ -16,10 +16,10 @@ from tenure.leader.outlets import Outlets
 from tenure.leader.requeue import requeue_jobs
 from tenure.model.event_bus import Events
 from tenure.model.events import Event
+from tenure.model.wakeup import MOST_NAMED, Topic, Wakeup
 from tenure.store import jobs
 from tenure.store.link import Link
 from tenure.store.target import DatabaseTarget
-from tenure.store.wakeup import MOST_NAMED, Topic, Wakeup
 from tests.store.database import Database
 from tests.waiting import until
 

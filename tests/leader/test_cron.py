@@ -18,11 +18,11 @@ from tenure.model.errors import StoreUnavailable
 from tenure.model.event_bus import Events
 from tenure.model.events import ScheduleTicked
 from tenure.model.ids import uuid7
+from tenure.model.wakeup import Wakeup
 from tenure.store import schedules
 from tenure.store.duty_link import Contended, DutyLink
 from tenure.store.link import Link
 from tenure.store.target import DatabaseTarget
-from tenure.store.wakeup import Wakeup
 from tests.leader.plans import T0, DyingLink, LossyLink, SleepyLink, at, finish, jobs, plan, ticks
 from tests.store.database import Database
 from tests.store.forged_jobs import change_state

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tenure import Tenure
-from tenure.store.wakeup import Wakeup
+from tenure.model.wakeup import Wakeup
 from tests.waiting import until
 
 

@@ -14,10 +14,10 @@ from tenure.leader.duties.stager import Stager
 from tenure.leader.leader import Leader
 from tenure.leader.outlets import Outlets
 from tenure.leader.settings import LeaderSettings
+from tenure.model.wakeup import Wakeup
 from tenure.store import jobs
 from tenure.store.link import Link
 from tenure.store.target import DatabaseTarget
-from tenure.store.wakeup import Wakeup
 from tests.store.database import Database
 from tests.store.forged_jobs import change_state
 from tests.waiting import until

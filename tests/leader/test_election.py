@@ -21,11 +21,11 @@ from tenure.leader.election import SHARED, Election
 from tenure.leader.leader import Leader
 from tenure.leader.settings import LeaderSettings
 from tenure.model.errors import ConfigError
+from tenure.model.wakeup import Wakeup
 from tenure.store import jobs, leases
 from tenure.store.leases import Term
 from tenure.store.link import Link
 from tenure.store.target import DatabaseTarget
-from tenure.store.wakeup import Wakeup
 from tenure.store.wakeups import Wakeups
 from tests.planted_secrets import assert_no_secret
 from tests.store.database import Database

@@ -12,11 +12,11 @@ from tenure.leader import links
 from tenure.leader.duties.registry import DUTIES
 from tenure.leader.leader import Leader
 from tenure.leader.settings import LeaderSettings
+from tenure.model.wakeup import Wakeup
 from tenure.store import jobs, leases
 from tenure.store.duty_link import Contended, DutyLink
 from tenure.store.link import Link
 from tenure.store.target import DatabaseTarget
-from tenure.store.wakeup import Wakeup
 from tests.leader.guarded import WRITES, lay_out_work
 from tests.store.database import Database
 from tests.waiting import until

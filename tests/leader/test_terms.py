@@ -11,9 +11,9 @@ import pytest
 import tenure.store
 from tenure.leader.duties.registry import DUTIES
 from tenure.leader.leader import Leader
+from tenure.model.wakeup import Wakeup
 from tenure.store import leases
 from tenure.store.leases import Term
-from tenure.store.wakeup import Wakeup
 from tests.leader.guarded import LOOKS, WRITES, everything, lay_out_work
 from tests.store.database import Database
 from tests.store.locks import meanwhile, waits_for_a_lock

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta, timezone
 
 import pytest
 
 from tenure import ConfigError, Snooze
+from tenure.model.outcomes import NextLink
+from tenure.model.wakeup import Wakeup
 
 
 def test_a_snooze_takes_a_delay():
@@ -34,3 +38,20 @@ def test_a_snooze_takes_a_time_with_a_zone():
 def test_what_is_neither_is_refused_with_the_way_out(given, words):
     with pytest.raises(ConfigError, match=words):
         Snooze(**given)
+
+
+LINK: NextLink[None] = NextLink('{"kind":"work","input":{}}', (Wakeup.job_scheduled(), Wakeup.new_jobs("mail")))
+
+
+@pytest.mark.parametrize(
+    ("link", "more"),
+    [
+        (LINK, {}),
+        (replace(LINK, keeps_capability=True), {"keeps_capability": True}),
+        (replace(LINK, signals={"vote": 7}), {"signals": {"vote": 7}}),
+        (replace(LINK, keeps_capability=True, signals={"a": 1, "b": 2}), {"keeps_capability": True, "signals": {"a": 1, "b": 2}}),
+    ],
+)
+def test_a_link_keeps_all_it_has_on_the_way_to_its_worker(link, more):
+    assert NextLink.from_wire(json.loads(json.dumps(link.to_wire()))) == link
+    assert json.loads(link.to_json()) == {"kind": "work", "input": {}, **more}

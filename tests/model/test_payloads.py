@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenure.model.errors import InvalidPayload
-from tenure.model.payloads import MAX_PAYLOAD, check_json_text, check_numbers, clean_text, describe_exception
+from tenure.model.payloads import MAX_PAYLOAD, check_json_text, check_numbers, clean_text, describe_exception, with_members
 
 storable = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"))
 
@@ -186,3 +186,9 @@ def test_a_chain_of_thousands_of_causes_is_described():
         following.__cause__ = exc
         exc = following
     assert describe_exception(exc).endswith("ValueError: 2999\n")
+
+
+@given(st.dictionaries(storable, st.integers(), min_size=1))
+def test_members_are_added_to_an_object_as_they_are(fields):
+    text = with_members(json.dumps(fields), output='{"a":[1]}', before="null")
+    assert json.loads(text) == {**fields, "output": {"a": [1]}, "before": None}

@@ -13,12 +13,12 @@ import uvloop
 
 from tenure.chaos.proxy import Proxy
 from tenure.model.errors import StoreUnavailable
+from tenure.model.wakeup import Wakeup
 from tenure.store import lockwaits, queues, workers
 from tenure.store.faults import Refused, StatementTimeout
 from tenure.store.link import Link, Receiver
 from tenure.store.query import TEXT, Query
 from tenure.store.target import DatabaseTarget
-from tenure.store.wakeup import Wakeup
 from tests.waiting import until
 
 OURS = "from pg_stat_activity where datname = current_database() and application_name = 'tenure test'"

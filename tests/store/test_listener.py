@@ -9,11 +9,11 @@ import psycopg
 import pytest
 
 from tenure.chaos.pooler import PGBOUNCER, Pooler
+from tenure.model.wakeup import Wakeup
 from tenure.store import listener, workers
 from tenure.store.link import Link
 from tenure.store.listener import Listener
 from tenure.store.target import DatabaseTarget
-from tenure.store.wakeup import Wakeup
 from tenure.store.wakeups import Wakeups
 from tests.waiting import until
 

@@ -11,6 +11,7 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 
+from tenure.model.wakeup import Wakeup
 from tenure.store import (
     audit,
     blockers,
@@ -36,7 +37,6 @@ from tenure.store.claims import HeldJob
 from tenure.store.migrator import migrations, roles_sql
 from tenure.store.query import Query
 from tenure.store.queues import Wants
-from tenure.store.wakeup import Wakeup
 from tests.limits.limits_database import limited_claim_query
 from tests.store.database import Database, claim_query, everything, finished
 

@@ -8,9 +8,9 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from tenure.model.wakeup import LONGEST_PAYLOAD, MOST_NAMED, Topic, Wakeup
 from tenure.store.link import Link
 from tenure.store.notifier import Notifier
-from tenure.store.wakeup import LONGEST_PAYLOAD, MOST_NAMED, Topic, Wakeup
 
 JOB = UUID("0199a3f0-0000-7000-8000-000000000001")
 

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from tenure import Tenure
-from tenure.store.wakeup import Wakeup
+from tenure.model.wakeup import Wakeup
 from tenure.worker import engine
 from tests.waiting import until
 

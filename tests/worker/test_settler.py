@@ -10,9 +10,9 @@ import psycopg
 import pytest
 
 from tenure import Context, Fail, JobSettled, RunFailedAfterCompletion, RunLost, WorkflowContext
+from tenure.model.wakeup import Wakeup
 from tenure.store import workers
 from tenure.store.link import Link
-from tenure.store.wakeup import Wakeup
 from tenure.worker.run import settler
 from tests.store.forged_jobs import change_state, take_over
 from tests.store.locks import waits_for_a_lock

@@ -19,7 +19,7 @@ from tenure.model.keys import digest, input_key
 from tenure.model.kinds import KeyScope, Kind
 from tenure.model.outcomes import NextLink
 from tenure.model.payloads import Json, plain_json
-from tenure.store.wakeup import Wakeup
+from tenure.model.wakeup import Wakeup
 
 R_co = TypeVar("R_co", covariant=True)
 
@@ -142,7 +142,7 @@ class Call(NamedTuple, Generic[R_co]):
         """As the next link of a chain. It has no key: the link before it is completed only once. Its parent's claim ends with
         the statement that writes it."""
         link = self._replace(key=None, sender=Sender(self.sender.by))
-        return NextLink(_object(link), tuple(wakeup.payload() for wakeup in sorted(self.fields.wakeups)))
+        return NextLink(job_json(link), tuple(sorted(self.fields.wakeups)))
 
     def sent_by(self, name: str) -> Call[R_co]:
         """A copy that names another sender."""
@@ -151,7 +151,7 @@ class Call(NamedTuple, Generic[R_co]):
 
 def to_json(calls: Iterable[Call[Any]]) -> str:
     """The argument of `tenure.enqueue()`: a JSON array with an object for each call."""
-    return f"[{','.join([_object(call) for call in calls])}]"
+    return f"[{','.join([job_json(call) for call in calls])}]"
 
 
 def plain_job(calls: Sequence[Call[Any]]) -> str | None:
@@ -160,10 +160,11 @@ def plain_job(calls: Sequence[Call[Any]]) -> str | None:
     if len(calls) != 1:
         return None
     call = calls[0]
-    return _object(call) if call.key is None and call.sender.parent is None and call.fields.is_plain else None
+    return job_json(call) if call.key is None and call.sender.parent is None and call.fields.is_plain else None
 
 
-def _object(call: Call[Any]) -> str:
+def job_json(call: Call[Any]) -> Json:
+    """The job as an object of that array."""
     # Not one dictionary for each call: the input is JSON already, and most members are the same for many calls.
     job_id, fields, text, sender, key, auth, meta = call
     more = "" if auth is None else f',"auth":{auth}'

@@ -15,10 +15,10 @@ from tenure.model.event_bus import Events
 from tenure.model.events import JobCanceled, JobDeleted
 from tenure.model.payloads import clean_text
 from tenure.model.states import LIVE, State
+from tenure.model.wakeup import Wakeup
 from tenure.store import jobs, queues
 from tenure.store.jobs import EndedRow
 from tenure.store.query import Fetch, Query
-from tenure.store.wakeup import Wakeup
 
 if TYPE_CHECKING:
     from tenure.client.runtime import ClientRuntime

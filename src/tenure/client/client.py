@@ -29,8 +29,8 @@ from tenure.model.names import check_name
 from tenure.model.options import checks_options
 from tenure.model.priorities import to_priority
 from tenure.model.states import State
+from tenure.model.wakeup import Wakeup
 from tenure.store import jobs, leases, limits, queues, reports, workers
-from tenure.store.wakeup import Wakeup
 
 if TYPE_CHECKING:
     from tenure.client.report.life import Report

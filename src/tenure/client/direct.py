@@ -18,12 +18,12 @@ from tenure.client.calls import Call
 from tenure.client.enqueue_batches import LARGEST_GROUP, ExistingJobs, existing_in, explained, out_of_time, writing
 from tenure.client.sync_notifier import SyncNotifier
 from tenure.model.errors import StoreUnavailable
+from tenure.model.wakeup import Wakeup
 from tenure.periodic import backoff
 from tenure.store import queues
 from tenure.store.faults import Refused
 from tenure.store.sync_link import SyncLink
 from tenure.store.target import DatabaseTarget
-from tenure.store.wakeup import Wakeup
 
 NOTIFY_WITHIN = 5.0  # seconds; enqueues wait meanwhile
 CLOSE_WITHIN = 2.0  # seconds: a process that exits does not wait for a server that does not answer

@@ -11,9 +11,9 @@ from tenure.client.runtime import ClientRuntime
 from tenure.model.codec import OutputCodec
 from tenure.model.errors import ConfigError, JobNotFound, NotPossible
 from tenure.model.names import check_name, shown
-from tenure.model.payloads import Json
+from tenure.model.payloads import Json, with_members
+from tenure.model.wakeup import Wakeup
 from tenure.store import events, jobs, queues
-from tenure.store.wakeup import Wakeup
 
 LONGEST_KEY = 500  # bytes
 
@@ -37,7 +37,7 @@ def payload_json(event: str, payload: Any) -> Json:
 def event_json(event: str, payload: Any, key: str | int | UUID | None) -> Json:
     """The argument of `tenure.emit()`."""
     head = {"name": check_name(event, what="the name of an event"), "key": event_key(key), "by": this_process().by}
-    return f'[{json.dumps(head)[:-1]},"payload":{payload_json(event, payload)}}}]'
+    return f"[{with_members(json.dumps(head), payload=payload_json(event, payload))}]"
 
 
 async def emit(runtime: ClientRuntime, event: str, payload: Any, key: str | int | UUID | None, conn: object | None) -> None:

@@ -16,7 +16,7 @@ from tenure.client.handle import Handle
 from tenure.client.options import Options
 from tenure.client.runtime import ClientRuntime
 from tenure.model.errors import ConfigError
-from tenure.store.wakeup import Wakeup
+from tenure.model.wakeup import Wakeup
 
 if TYPE_CHECKING:
     from tenure.client.enqueue_batches import ExistingJobs

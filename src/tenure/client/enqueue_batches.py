@@ -19,6 +19,7 @@ from tenure.client.reading import repeat_while_away
 from tenure.client.runtime import ClientRuntime
 from tenure.model.current import current_run
 from tenure.model.errors import InvalidPayload, LeaseLost, StoreUnavailable, TenureError
+from tenure.model.wakeup import Wakeup
 from tenure.periodic import backoff
 from tenure.store import jobs, queues
 from tenure.store.borrowed import Borrowed, borrow
@@ -29,7 +30,6 @@ from tenure.store.jobs import ExistingJobRow
 from tenure.store.link import Link
 from tenure.store.query import Query
 from tenure.store.target import DatabaseTarget
-from tenure.store.wakeup import Wakeup
 
 LARGEST_GROUP = 1000  # jobs in a statement
 

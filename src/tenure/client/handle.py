@@ -19,7 +19,7 @@ from tenure.model.errors import InvalidOutput, JobCanceled, JobFailed, JobNotFou
 from tenure.model.ids import uuid7_time
 from tenure.model.outcomes import Cancel, Continue, Fail, Output, RetryAfter, Snooze
 from tenure.model.states import State
-from tenure.store.wakeup import Wakeup
+from tenure.model.wakeup import Wakeup
 
 # Most processes that enqueue do not ask for their jobs. What only reads is imported when it is first used.
 if TYPE_CHECKING:

@@ -20,10 +20,10 @@ from uuid import uuid4
 from tenure.client.runtime import ClientRuntime
 from tenure.model.durations import Duration, to_seconds
 from tenure.model.errors import ConfigError, LeaseNotHeld, LeaseTaken, StoreUnavailable, TenureError
+from tenure.model.wakeup import Wakeup
 from tenure.periodic import backoff, boottime
 from tenure.store import leases
 from tenure.store.leases import LEASE, Term
-from tenure.store.wakeup import Wakeup
 
 # The driver is slow to import: what needs it is imported when it is first used.
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from tenure.client.unchanged import Unchanged
 from tenure.model.errors import ConfigError
 from tenure.model.limits import LimitGiven, RateGiven, Rules, to_rules
 from tenure.model.names import check_name, shown
+from tenure.model.wakeup import Wakeup
 from tenure.store import limits
 from tenure.store.limits import LimitRow
-from tenure.store.wakeup import Wakeup
 
 if TYPE_CHECKING:
     from tenure.client.session import Session

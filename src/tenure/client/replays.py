@@ -19,8 +19,8 @@ from tenure.model.ids import uuid7
 from tenure.model.kinds import Registry
 from tenure.model.payloads import plain_json
 from tenure.model.states import State
+from tenure.model.wakeup import Wakeup
 from tenure.store import jobs
-from tenure.store.wakeup import Wakeup
 
 if TYPE_CHECKING:
     from tenure.client.runtime import ClientRuntime

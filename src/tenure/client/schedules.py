@@ -23,9 +23,9 @@ from tenure.model.ids import uuid7
 from tenure.model.kinds import Kind
 from tenure.model.payloads import plain_json
 from tenure.model.schedules import CatchUp, Overlap, Schedule, schedule
+from tenure.model.wakeup import Wakeup
 from tenure.store import schedules as store
 from tenure.store.query import Query, T
-from tenure.store.wakeup import Wakeup
 
 MOST_TRIES = 10
 LARGEST_PAGE = 1000

@@ -12,11 +12,11 @@ from tenure.client.calls import Call
 from tenure.client.enqueue_batches import Enqueuer, ExistingJobs, enqueue_bulk, explained
 from tenure.client.reading import repeated
 from tenure.client.waiting import Waiting
+from tenure.model.wakeup import Wakeup
 from tenure.store.faults import Refused
 from tenure.store.link import Link
 from tenure.store.query import Fetch, Query, T
 from tenure.store.target import DatabaseTarget
-from tenure.store.wakeup import Wakeup
 from tenure.store.wakeups import Wakeups
 
 

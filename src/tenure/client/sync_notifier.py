@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable, Collection
 
 from tenure.model.errors import StoreUnavailable
+from tenure.model.wakeup import Wakeup
 from tenure.store.faults import Refused
 from tenure.store.notifier import SHORTEST_GAP, next_gap
-from tenure.store.wakeup import Wakeup
 
 log = logging.getLogger("tenure")
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-from tenure.store.wakeup import Wakeup
+from tenure.model.wakeup import Wakeup
 from tenure.store.wakeups import Wakeups
 
 FIRST_LOOK, LONGEST_LOOK = 0.01, 5.0

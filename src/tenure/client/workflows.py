@@ -20,8 +20,8 @@ from tenure.model.errors import JobNotFound, NotPossible
 from tenure.model.ids import uuid7
 from tenure.model.names import check_name
 from tenure.model.states import State
+from tenure.model.wakeup import Wakeup
 from tenure.store import jobs, kinds, workflows
-from tenure.store.wakeup import Wakeup
 
 
 class Workflows:

@@ -8,8 +8,8 @@ from collections.abc import Coroutine, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from tenure.client.runtime import ClientRuntime
+from tenure.model.wakeup import Wakeup
 from tenure.store import queues
-from tenure.store.wakeup import Wakeup
 
 if TYPE_CHECKING:
     from tenure.store.borrowed import Borrowed

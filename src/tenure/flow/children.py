@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Never, ParamSpec, Protocol, TypeVar, overload
 from uuid import UUID
 
-from tenure.client.calls import Call, to_json
+from tenure.client.calls import Call, job_json
 from tenure.flow.step_runner import StepRunner
 from tenure.model.outcomes import Cancel, Continue, Fail, Output, RetryAfter, Snooze
 from tenure.model.states import State
@@ -119,7 +119,7 @@ class Children:
             await journal.store_decisions(key)
             number = journal.next_number()
             step = ChildStep(key, number, what, state)
-            child = await self._services.steps.start_child(self._run, str(call.id), to_json([call]), step)
+            child = await self._services.steps.start_child(self._run, str(call.id), job_json(call), step)
         journal.remember(key, number)
         for wakeup in call.fields.wakeups:
             self._services.announce(wakeup)

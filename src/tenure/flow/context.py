@@ -367,8 +367,7 @@ class _Again:
         self._call = call
 
     def link(self) -> NextLink[Any]:
-        link = self._call.as_link()
-        return replace(link, job=f'{link.job[:-1]},"keeps_capability":true}}')
+        return replace(self._call.as_link(), keeps_capability=True)
 
 
 _current: ContextVar[WorkflowContext | None] = ContextVar("current_workflow", default=None)

@@ -15,8 +15,8 @@ from tenure.client.sending import send_call, send_many, send_many_sync, within_h
 from tenure.flow.group_members import Marking, Members, group_call, members_of, open_group_call
 from tenure.flow.groups import Group
 from tenure.model.errors import NotPossible, StoreUnavailable
+from tenure.model.wakeup import Wakeup
 from tenure.store import blockers, jobs
-from tenure.store.wakeup import Wakeup
 
 CHUNK = 1000
 """Members that `app.map()` adds in one transaction."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from tenure.flow.branches import path_of
-from tenure.model.payloads import Json
+from tenure.model.payloads import Json, with_members
 from tenure.model.suspensions import OpenStep
 from tenure.store.steps import StepRow
 from tenure.worker.run.run import Run
@@ -161,8 +161,7 @@ class Journal:
         """Returns when the step is stored as done, and all that was added before."""
         number = self._written[key] = self.number_of(key)
         step = self._head(key, number, what, "done") | {"ran": round(ran, 6), "error": error, "attempts": attempts}
-        # The output is JSON already.
-        await self._store(f'{json.dumps(step, ensure_ascii=False)[:-1]},"output":{output}}}', last=key)
+        await self._store(with_members(json.dumps(step, ensure_ascii=False), output=output), last=key)
 
     async def flush(self) -> None:
         """Stores what was added."""
@@ -194,7 +193,7 @@ class Journal:
         ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._storing[ended] = None
         try:
-            await self._writer.record(self._run, ",".join([*map(self._text, added), *steps]), last)
+            await self._writer.record(self._run, [*map(self._text, added), *steps], last)
             self._unstored.difference_update(step.name for step in added)
         except BaseException:
             self._unwritten[:0] = added

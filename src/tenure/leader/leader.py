@@ -23,13 +23,13 @@ from tenure.leader.terms import HeldTerm
 from tenure.model.errors import StoreUnavailable
 from tenure.model.event_bus import Events
 from tenure.model.events import LeaderDeposed, LeaderElected
+from tenure.model.wakeup import Wakeup
 from tenure.periodic import FOREVER, PeriodicTask, boottime
 from tenure.store import leases
 from tenure.store.duty_link import Contended
 from tenure.store.leases import Term
 from tenure.store.link import Link
 from tenure.store.target import DatabaseTarget
-from tenure.store.wakeup import Wakeup
 
 log = logging.getLogger("tenure")
 

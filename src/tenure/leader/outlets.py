@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tenure.model.event_bus import Events
-from tenure.store.wakeup import Wakeup
+from tenure.model.wakeup import Wakeup
 
 
 @dataclass(frozen=True, slots=True)

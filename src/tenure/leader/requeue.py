@@ -10,13 +10,13 @@ from uuid import UUID
 from tenure.leader.outlets import Outlets
 from tenure.logs import SPELLED_OUT
 from tenure.model.events import JobReaped
+from tenure.model.wakeup import Wakeup
 from tenure.store import jobs, workers
 from tenure.store.isolation import RefusedRows
 from tenure.store.jobs import ReturnedRow
 from tenure.store.link import Link
 from tenure.store.moved_jobs import ReapedJob
 from tenure.store.query import Pick
-from tenure.store.wakeup import Wakeup
 
 log = logging.getLogger("tenure")
 

@@ -10,8 +10,8 @@ from tenure.manager.event_relay import EventRelay
 from tenure.manager.process import ChildProcess
 from tenure.manager.spec import ChildHello
 from tenure.model.run_counts import RunTotals
+from tenure.model.wakeup import Wakeup
 from tenure.store.link import Link
-from tenure.store.wakeup import Wakeup
 
 
 class SupervisorServices(Protocol):

@@ -32,6 +32,7 @@ from tenure.manager.spec import ChildHello
 from tenure.model.errors import StoreUnavailable
 from tenure.model.ids import uuid7
 from tenure.model.run_counts import ProcessMetrics, RunTotals, SupervisorMetrics
+from tenure.model.wakeup import Wakeup
 from tenure.outages import failures
 from tenure.periodic import PeriodicTask, backoff, jittered
 from tenure.store import schedules
@@ -40,7 +41,6 @@ from tenure.store.faults import ConnectionRejected, Refused
 from tenure.store.link import Link
 from tenure.store.migrator import check_schema
 from tenure.store.renewals import COUNT_EVERY, renew
-from tenure.store.wakeup import Wakeup
 from tenure.store.wakeups import Wakeups
 
 log = logging.getLogger("tenure")

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, Self, TypeVar, overload
 
 from tenure.model.durations import Duration, to_timedelta
 from tenure.model.errors import ConfigError
 from tenure.model.options import checks_fields
-from tenure.model.payloads import clean_text, describe_exception
+from tenure.model.payloads import Json, clean_text, describe_exception, with_members
+from tenure.model.wakeup import Topic, Wakeup
 
 if TYPE_CHECKING:
     from tenure.model.suspensions import Suspension
@@ -40,10 +41,37 @@ X = TypeVar("X", bound="Output | None")
 class NextLink(Generic[R_co]):
     """The next link of a chain, made by `job.link(...)`. The parameter is the result of its job."""
 
-    job: str
-    """JSON: an object as `tenure.enqueue()` takes it."""
-    notify: tuple[str, ...]
-    """The notifications to send when it is committed, as text."""
+    job: Json
+    """An object as `tenure.enqueue()` takes it."""
+    wakeups: tuple[Wakeup, ...]
+    """To be sent when it is committed."""
+    keeps_capability: bool = False
+    """It has the capability of the link before it."""
+    signals: Mapping[str, int] = field(default_factory=dict)
+    """By name: it receives the signals behind these positions."""
+
+    def to_json(self) -> Json:
+        """For the statement that continues a chain."""
+        members: dict[str, Json] = {}
+        if self.keeps_capability:
+            members["keeps_capability"] = "true"
+        if self.signals:
+            members["signals"] = json.dumps(self.signals)
+        return with_members(self.job, **members) if members else self.job
+
+    def to_wire(self) -> dict[str, Any]:
+        """JSON values from which `from_wire()` builds the same link."""
+        return {
+            "job": self.job,
+            "wakeups": self.wakeups,
+            "keeps_capability": self.keeps_capability,
+            "signals": self.signals,
+        }
+
+    @staticmethod
+    def from_wire(value: dict[str, Any]) -> NextLink[Any]:
+        wakeups = tuple(Wakeup(Topic(topic), subject) for topic, subject in value["wakeups"])
+        return NextLink(**{**value, "wakeups": wakeups})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,20 +253,19 @@ class Continue(Outcome, Generic[R_co]):
     def with_signals(self, positions: Mapping[str, int]) -> Self:
         """The next link receives the signals behind these positions, by name."""
         if positions:
-            self.link = replace(self.link, job=f'{self.link.job[:-1]},"signals":{json.dumps(positions)}}}')
+            self.link = replace(self.link, signals=positions)
         return self
 
     def decide(self) -> Decision:
         return Decision(state="completed", what="continued", next=self.link)
 
     def to_wire(self) -> tuple[str, Any]:
-        return "continue", [self.link.job, list(self.link.notify)]
+        return "continue", self.link.to_wire()
 
     @classmethod
     def of_wire_value(cls, value: Any) -> Outcome:
         outcome = cls.__new__(cls)
-        job, notify = value
-        outcome._set(NextLink(job, tuple(notify)))  # noqa: SLF001 - its own class
+        outcome._set(NextLink.from_wire(value))  # noqa: SLF001 - its own class
         return outcome
 
 

@@ -9,10 +9,10 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from uuid import uuid4
 
+from tenure.model.wakeup import Topic, Wakeup
 from tenure.periodic import PeriodicTask
 from tenure.store import queues
 from tenure.store.link import Link, Receiver
-from tenure.store.wakeup import Topic, Wakeup
 
 log = logging.getLogger("tenure")
 

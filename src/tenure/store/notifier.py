@@ -6,11 +6,11 @@ import asyncio
 import logging
 
 from tenure.model.errors import StoreUnavailable
+from tenure.model.wakeup import LONGEST_PAYLOAD, Wakeup
 from tenure.periodic import FOREVER, PeriodicTask
 from tenure.store import queues
 from tenure.store.faults import Refused
 from tenure.store.link import Link
-from tenure.store.wakeup import LONGEST_PAYLOAD, Wakeup
 
 log = logging.getLogger("tenure")
 

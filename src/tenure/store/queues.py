@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import NamedTuple
 
+from tenure.model.wakeup import Wakeup
 from tenure.store.json_columns import Json
 from tenure.store.query import BOOLEAN, INTEGER, TEXT, Query
-from tenure.store.wakeup import Wakeup
 
 
 class QueueRow(NamedTuple):

@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 
+from tenure.model.wakeup import Wakeup
 from tenure.store.link import Link
 from tenure.store.listener import Listener
 from tenure.store.notifier import Notifier
 from tenure.store.target import DatabaseTarget
-from tenure.store.wakeup import Wakeup
 
 
 class Wakeups:

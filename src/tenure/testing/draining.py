@@ -26,11 +26,11 @@ from tenure.model.errors import ConfigError
 from tenure.model.event_bus import Events
 from tenure.model.events import Event, JobSettled
 from tenure.model.ids import uuid7
+from tenure.model.wakeup import Wakeup
 from tenure.store import jobs, leases, schedules, testing, workers
 from tenure.store.leases import Term
 from tenure.store.link import Link
 from tenure.store.test_databases import check_is_for_tests, set_ahead
-from tenure.store.wakeup import Wakeup
 from tenure.store.workers import Registration
 from tenure.testing.enqueued_jobs import enqueued_committed, enqueued_sync
 from tenure.testing.runtimes import runtime_of

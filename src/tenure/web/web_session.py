@@ -12,11 +12,11 @@ from collections.abc import Callable
 from tenure.client.reading import repeat_while_away
 from tenure.client.session import Session
 from tenure.model.errors import StoreUnavailable
+from tenure.model.wakeup import Wakeup
 from tenure.store.faults import StatementTimeout
 from tenure.store.link_pool import LinkPool
 from tenure.store.query import Fetch, Query, T
 from tenure.store.target import DatabaseTarget
-from tenure.store.wakeup import Wakeup
 from tenure.store.wakeups import Wakeups
 
 READ_WITHIN = 2.0  # seconds

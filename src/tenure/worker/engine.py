@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from tenure.model.claim_counts import ClaimCount, ClaimCounter
 from tenure.model.event_bus import Events
 from tenure.model.kinds import Registry
+from tenure.model.wakeup import Topic, Wakeup
 from tenure.periodic import FOREVER, PeriodicTask, jittered
 from tenure.store.claims import HeldJob
 from tenure.store.link import Link
 from tenure.store.target import DatabaseTarget
-from tenure.store.wakeup import Topic, Wakeup
 from tenure.store.wakeups import Wakeups
 from tenure.worker.claim.claimer import ClaimScope, WorkerCondemned
 from tenure.worker.claim.combined_claimer import CombinedClaimer

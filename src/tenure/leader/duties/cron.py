@@ -16,6 +16,7 @@ from tenure.model.errors import ConfigError
 from tenure.model.events import ScheduleTicked
 from tenure.model.schedules import Schedule
 from tenure.model.ticks import decide, to_json
+from tenure.model.wakeup import Wakeup
 from tenure.periodic import boottime
 from tenure.store import leases, schedules
 from tenure.store.cleaning import CleanedRow
@@ -26,7 +27,6 @@ from tenure.store.leases import ClockRow, Term
 from tenure.store.link import Link
 from tenure.store.query import Pick
 from tenure.store.schedules import DueSchedule, RecordedTick, ReleasedRow, RetiredRow, RewoundRow
-from tenure.store.wakeup import Wakeup
 
 log = logging.getLogger("tenure")
 ticks_log = logging.getLogger("tenure.schedules")

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from tenure.model.findings import Finding
+from tenure.model.wakeup import Wakeup
 from tenure.store.leases import Term
 from tenure.store.link import Link
-from tenure.store.wakeup import Wakeup
 
 
 @dataclass(frozen=True, slots=True)

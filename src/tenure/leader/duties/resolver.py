@@ -23,6 +23,7 @@ from tenure.leader.duties.waking import EventWaker
 from tenure.leader.outlets import Outlets
 from tenure.model.events import Event, JobCanceled, JobCompleted, JobFailed, JobUnblocked, WorkflowWoken
 from tenure.model.states import State
+from tenure.model.wakeup import Wakeup
 from tenure.store import blockers
 from tenure.store.blockers import ArmedRow, EndedBlockedRow, ResolvedRow, UnblockedRow
 from tenure.store.isolation import RefusedRows
@@ -30,7 +31,6 @@ from tenure.store.leases import Term
 from tenure.store.link import Link
 from tenure.store.moved_jobs import EndedBlockedJob, UnblockedJob
 from tenure.store.query import Pick, Query
-from tenure.store.wakeup import Wakeup
 
 log = logging.getLogger("tenure")
 

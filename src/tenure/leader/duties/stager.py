@@ -9,6 +9,7 @@ from tenure.leader.duties.duty import RoundResult
 from tenure.leader.duties.parts import Parts
 from tenure.leader.outlets import Outlets
 from tenure.model.events import JobCanceled, JobDue
+from tenure.model.wakeup import Wakeup
 from tenure.store import jobs
 from tenure.store.isolation import RefusedRows
 from tenure.store.jobs import CanceledExpiredRow, PromotedRow
@@ -16,7 +17,6 @@ from tenure.store.leases import Term
 from tenure.store.link import Link
 from tenure.store.moved_jobs import ExpiredJob
 from tenure.store.query import Pick
-from tenure.store.wakeup import Wakeup
 
 log = logging.getLogger("tenure")
 

@@ -11,13 +11,13 @@ from typing import TypeVar
 from tenure.leader.duties.duty import TermOver
 from tenure.leader.outlets import Outlets
 from tenure.model.events import WorkflowWoken
+from tenure.model.wakeup import Wakeup
 from tenure.store import events
 from tenure.store.events import PlacedRow, WokenRow
 from tenure.store.isolation import RefusedRows
 from tenure.store.leases import Term
 from tenure.store.link import Link
 from tenure.store.query import Pick
-from tenure.store.wakeup import Wakeup
 
 Answer = TypeVar("Answer", PlacedRow, WokenRow)
 

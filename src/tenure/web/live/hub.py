@@ -17,14 +17,14 @@ from uuid import UUID
 
 from tenure.client.json_values import to_json_value
 from tenure.client.status import JobStatus
+from tenure.model import wakeup as wakeups
 from tenure.model.errors import StoreUnavailable
+from tenure.model.wakeup import Wakeup
 from tenure.periodic import FOREVER, PeriodicTask
 from tenure.store import live
-from tenure.store import wakeup as wakeups
 from tenure.store.faults import Refused
 from tenure.store.live import ShownRow
 from tenure.store.query import Fetch
-from tenure.store.wakeup import Wakeup
 from tenure.web.fleet_stats import FleetCounts, FleetStats
 from tenure.web.job_views import LARGEST_SHOWN
 from tenure.web.live.fleet_message import overview

@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 from tenure.model.errors import StoreUnavailable
 from tenure.model.kinds import Registry
+from tenure.model.wakeup import Wakeup
 from tenure.periodic import FOREVER
 from tenure.store.link import Link
 from tenure.store.target import DatabaseTarget
-from tenure.store.wakeup import Wakeup
 from tenure.worker.claim.claimer import Claimer, ClaimScope, ClaimsUnderWay, WorkerCondemned
 from tenure.worker.claim.known_limits import KnownLimits
 from tenure.worker.claim.limited_claimer import LimitedClaimer

@@ -12,13 +12,13 @@ import time
 from collections.abc import Callable, Collection
 from typing import NamedTuple, Protocol
 
+from tenure.model.wakeup import Wakeup
 from tenure.periodic import PeriodicTask
 from tenure.store import claims
 from tenure.store.claims import HeldJob
 from tenure.store.isolation import RefusedRows
 from tenure.store.link import Link
 from tenure.store.query import Pick
-from tenure.store.wakeup import Wakeup
 
 log = logging.getLogger("tenure")
 

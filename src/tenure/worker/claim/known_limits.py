@@ -19,13 +19,13 @@ from dataclasses import replace
 
 from tenure.model.kinds import Registry
 from tenure.model.limits import kind_limit, queue_limit
+from tenure.model.wakeup import Wakeup
 from tenure.periodic import jittered
 from tenure.store import limits
 from tenure.store.isolation import RefusedRows
 from tenure.store.limits import AdoptedHeldRow, AdoptedRow, RegroupedRow
 from tenure.store.link import Link
 from tenure.store.query import Pick
-from tenure.store.wakeup import Wakeup
 from tenure.worker.claim.cursors import Cursors
 
 log = logging.getLogger("tenure")

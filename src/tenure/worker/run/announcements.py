@@ -12,7 +12,7 @@ from tenure.model.events import JobSettled, JobStarted, RunAbandoned, RunLost
 from tenure.model.outcomes import NextLink
 from tenure.model.states import State
 from tenure.model.suspensions import Suspension
-from tenure.store.wakeup import Wakeup
+from tenure.model.wakeup import Wakeup
 from tenure.worker.run.abort import AbortReason
 from tenure.worker.run.failure_log import FailureLevels, log_failure
 from tenure.worker.run.run import Run
@@ -78,9 +78,8 @@ class Announcements:
 
     def _announce_link(self, link: NextLink[Any]) -> None:
         """The workers that can claim the next link of a chain, this one included."""
-        for payload in link.notify:
-            if (wakeup := Wakeup.parse(payload)) is not None:
-                self.wake(wakeup)
+        for wakeup in link.wakeups:
+            self.wake(wakeup)
 
     def _announce_waits(self, suspension: Suspension) -> None:
         """The resolver looks whether what a workflow waits for has happened meanwhile."""

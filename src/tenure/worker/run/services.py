@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from tenure.model.event_bus import Events
 from tenure.model.kinds import Registry
-from tenure.store.wakeup import Wakeup
+from tenure.model.wakeup import Wakeup
 from tenure.worker.run.resources import Resources
 from tenure.worker.run.run import Run
 from tenure.worker.run.settlement import Settlement

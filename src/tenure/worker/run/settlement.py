@@ -72,8 +72,8 @@ class Settlement:
         """How the run finished, as an entry of `FinishedRuns.outcomes`. The output is JSON already."""
         run = self.run
         if self.next is not None:
-            return f'"{run.job_id}":["{run.claim_id}",{self.next.job}]'
-        if self.state == "completed" and self.error is None:  # by far the most
+            return f'"{run.job_id}":["{run.claim_id}",{self.next.to_json()}]'
+        if self.state == "completed" and self.error is None:  # the most common case
             if self.output is None or self.output == "null":
                 return f'"{run.job_id}":["{run.claim_id}"]'
             return f'"{run.job_id}":["{run.claim_id}",{self.output}]'
@@ -91,13 +91,13 @@ class Settlement:
         return {
             "state": self.state, "what": self.what, "output": self.output, "error": self.error, "delay": self.delay,
             "until": self.until, "refund": self.refund, "crash": self.crash,
-            "next": None if self.next is None else [self.next.job, self.next.notify], "dependants": self.dependants,
+            "next": None if self.next is None else self.next.to_wire(), "dependants": self.dependants,
         }  # fmt: skip
 
     @staticmethod
     def from_wire(run: Run, given: dict[str, Any]) -> Settlement:
         following = given["next"]
-        return Settlement(run, **{**given, "next": None if following is None else NextLink(following[0], tuple(following[1]))})
+        return Settlement(run, **{**given, "next": None if following is None else NextLink.from_wire(following)})
 
 
 _MOVED = frozenset({"state", "what", "error", "delay", "until", "refund", "crash"})

@@ -14,10 +14,10 @@ from tenure.model.errors import StoreUnavailable
 from tenure.model.event_bus import Events
 from tenure.model.kinds import Registry
 from tenure.model.outcomes import Outcome
+from tenure.model.wakeup import Wakeup
 from tenure.store import blockers, late_outputs, workers
 from tenure.store.claims import HeldJob
 from tenure.store.link import Link
-from tenure.store.wakeup import Wakeup
 from tenure.worker.process.pool import ProcessPool, ProcessSettings
 from tenure.worker.run import settlement as settlements
 from tenure.worker.run.abort import Aborted, AbortReason

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from tenure.model.errors import InvalidOutput, InvalidPayload, LeaseLost, StoreUnavailable
-from tenure.model.payloads import Json
+from tenure.model.payloads import Json, with_members
 from tenure.periodic import backoff
 from tenure.store import claims, steps, workflows
 from tenure.store.claims import HeldJob
@@ -36,16 +36,18 @@ T = TypeVar("T")
 @dataclass(slots=True, eq=False)
 class Request(Generic[T]):
     run: Run
-    text: Json
-    """Steps that are to be stored; empty for a request to read."""
+    steps: Sequence[Json]
+    """To be stored; empty for a request to read."""
     last: str
     """The name of one of them."""
     answer: asyncio.Future[T]
 
     def to_json(self) -> Json:
         """The steps, the last one with what the run has stored before."""
-        before = self.run.stored_steps
-        return f'{self.text[:-1]},"before":{json.dumps(before[-1], ensure_ascii=False)}}}' if before else self.text
+        if not self.run.stored_steps:
+            return ",".join(self.steps)
+        before = json.dumps(self.run.stored_steps[-1], ensure_ascii=False)
+        return ",".join([*self.steps[:-1], with_members(self.steps[-1], before=before)])
 
     @property
     def held(self) -> HeldJob:
@@ -58,7 +60,7 @@ class ChildRequest:
     child: str
     """The id of the job."""
     job: Json
-    """An array with the job."""
+    """The job, as an object."""
     step: ChildStep
     answer: asyncio.Future[str]
     again: bool = False
@@ -77,7 +79,7 @@ class StepWriter:
         """Runs whose rows another session had locked: their steps are sent again a little later."""
         self._turns: asyncio.Task[None] | None = None
 
-    async def record(self, run: Run, steps: Json, last: str) -> None:
+    async def record(self, run: Run, steps: Sequence[Json], last: str) -> None:
         """Returns when the steps are stored; `last` is the name of one of them. Raises `LeaseLost` when the run no longer holds
         its job, `StepsLost` when steps that it had stored are gone."""
         request: Request[None] = Request(run, steps, last, asyncio.get_running_loop().create_future())
@@ -87,7 +89,7 @@ class StepWriter:
 
     async def load(self, run: Run) -> list[StepRow]:
         """All steps of the job that earlier runs have stored, in order."""
-        request: Request[list[StepRow]] = Request(run, "", "", asyncio.get_running_loop().create_future())
+        request: Request[list[StepRow]] = Request(run, (), "", asyncio.get_running_loop().create_future())
         self._to_load.append(request)
         self._begin()
         return await request.answer
@@ -108,8 +110,8 @@ class StepWriter:
 
     async def start_child(self, run: Run, child: str, job: Json, step: ChildStep) -> str:
         """Enqueues the job with the id `child` and stores it as a step. Returns its id, or that of an earlier job with its key.
-        `job`: as `tenure.enqueue()` takes it. Raises `LeaseLost` when the run no longer holds its job, `StepsLost` when steps
-        that it had stored are gone."""
+        `job`: an object of the array that `tenure.enqueue()` takes. Raises `LeaseLost` when the run no longer holds its job,
+        `StepsLost` when steps that it had stored are gone."""
         request = ChildRequest(run, child, job, step, asyncio.get_running_loop().create_future())
         self._to_start.append(request)
         self._begin()
@@ -213,7 +215,7 @@ class StepWriter:
     async def _start(self, group: list[ChildRequest]) -> None:
         """All of one run."""
         run, stored, again = group[0].run, group[0].run.stored_steps, any(request.again for request in group)
-        jobs = "[" + ",".join([request.job[1:-1] for request in group]) + "]"
+        jobs = "[" + ",".join([request.job for request in group]) + "]"
         steps = {request.child: request.step for request in group}
         try:
             rows = await self._link.fetch(
