@@ -8,8 +8,8 @@ from itertools import pairwise
 import pytest
 
 from tenure import ConfigError
-from tenure.model.planned import planned_of
 from tenure.model.schedules import GRACE, Schedule, schedule
+from tenure.model.system_data import SystemData
 from tenure.model.ticks import MOST_TIMES, Missed, decide
 
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
@@ -144,8 +144,8 @@ def test_a_long_time_away_is_gone_through_in_steps_and_nothing_is_left_out(catch
 
 def test_what_a_job_learns_of_its_planned_time():
     system = {"schedule": {"name": "s", "for": "2026-03-03T12:00:00+00:00", "late": True}}
-    planned = planned_of(system)
+    planned = SystemData.of(system).planned
     assert planned is not None
     assert (planned.schedule, planned.at, planned.late) == ("s", NOON, True)
     for other in (None, {}, {"schedule": "mine"}, {"schedule": {"name": "s", "for": "tomorrow", "late": True}}, [1]):
-        assert planned_of(other) is None
+        assert SystemData.of(other).planned is None

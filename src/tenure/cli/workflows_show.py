@@ -16,6 +16,7 @@ from tenure.client.status import JobStatus
 from tenure.client.workflow_status import StepStatus, WorkflowStatus
 from tenure.flow.svg import workflow_svg
 from tenure.model.states import State
+from tenure.model.system_data import SystemData
 
 LIST = (
     Column("ID"),
@@ -56,7 +57,7 @@ async def list_(context: CommandContext, kind: str | None, state: tuple[str, ...
 
 def _row(job: JobStatus, steps: list[StepStatus]) -> tuple[object, ...]:
     waits = ", ".join(wait_words(step, job) for step in steps) or None
-    if (job.system or {}).get("held"):
+    if SystemData.of(job.system).held:
         waits = "held: a person must decide"
     return job.id, job.state.value, job.kind, waits, output.ago(job.finished_at or job.started_at or job.enqueued_at)
 
@@ -94,7 +95,7 @@ def _facts(status: WorkflowStatus) -> Iterator[tuple[str, object]]:
     yield "status", None if status.status is None else value(status.status)
     yield "held", status.held
     yield "version", (job.capability or "").partition("@")[2] or None
-    yield "forked from", (job.system or {}).get("forked")
+    yield "forked from", SystemData.of(job.system).forked
     yield "enqueued", output.moment(job.enqueued_at)
     yield "continues", output.moment(job.run_at) if job.state == State.WAITING else None
     yield "finished", output.moment(job.finished_at)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tenure.client.facts import ExplainFacts, Reason
+from tenure.model.system_data import SystemData
 from tenure.store.obstacles import WaitingStep
 
 _VERBS = {"sleep": "it sleeps", "wait": "it waits for an event", "event": "it waits for an event", "call": "it waits for a job"}
@@ -10,7 +11,7 @@ _VERBS = {"sleep": "it sleeps", "wait": "it waits for an event", "event": "it wa
 
 def waits_for(facts: ExplainFacts) -> list[Reason]:
     """What wakes it, or why a person must decide."""
-    held = (facts.job.system or {}).get("held")
+    held = SystemData.of(facts.job.system).held
     if held is not None:
         call = f"; then: app.workflows.resume({str(facts.job.id)!r})"
         return [Reason("held", f"it is held, because its code differs from what it has recorded: {held}", call)]

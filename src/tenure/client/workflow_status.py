@@ -10,6 +10,7 @@ from typing import Any
 from tenure.client.status import JobStatus
 from tenure.model.states import State
 from tenure.model.suspensions import undo_key
+from tenure.model.system_data import SystemData
 from tenure.store.workflows import AwaitedStep, StepListRow
 
 HIDDEN = frozenset({"status"})
@@ -76,12 +77,12 @@ class WorkflowStatus:
     @property
     def held(self) -> str | None:
         """Why it cannot continue before a person has decided."""
-        return (self.job.system or {}).get("held") if self.job.state == "waiting" else None
+        return SystemData.of(self.job.system).held if self.job.state == "waiting" else None
 
     @property
     def rolls_back(self) -> bool:
         """It is live, and has begun to undo what it has done, or is to begin."""
-        begun = "canceling" in (self.job.system or {}) or any(step.what == "rollback" for step in self.steps)
+        begun = SystemData.of(self.job.system).canceling is not None or any(step.what == "rollback" for step in self.steps)
         return begun and not self.job.state.finished
 
     @property

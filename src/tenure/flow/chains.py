@@ -24,6 +24,7 @@ from tenure.flow.chain_status import Blocker, Chain, ChainLink, ChainPage, Chain
 from tenure.model.durations import Duration
 from tenure.model.errors import ConfigError, JobNotFound
 from tenure.model.states import State
+from tenure.model.system_data import SystemData
 from tenure.store import blockers, chains, jobs
 from tenure.store.query import Fetch
 
@@ -196,7 +197,7 @@ class Chains:
 
 
 async def _blockers(read: Fetch, job: JobStatus) -> list[Blocker]:
-    if not (job.system or {}).get("blockers"):
+    if not SystemData.of(job.system).blockers:
         return []
     return [Blocker.from_row(row) for row in await read(blockers.find(str(job.id), most=MOST_BLOCKERS, outputs=False))]
 

@@ -62,19 +62,13 @@ class WorkflowContext(Context):
         self._children = Children(run, self._steps, services)
         self._calls: WeakSet[Any] = WeakSet()
         self._undos: list[Undo] = []
-        self._signals = {name: Received(position) for name, position in self._system.get("signals", {}).items()}
+        self._signals = {name: Received(position) for name, position in run.system.signals.items()}
         self._writing: set[asyncio.Task[None]] = set()
 
     @property
     def _continues(self) -> bool:
         """Earlier runs may have recorded something."""
-        return self._run.fence > 1 or "forked" in self._system
-
-    @property
-    def _system(self) -> dict[str, Any]:
-        """What Tenure itself has noted about the job."""
-        system: dict[str, Any] = {} if self._run.job.system is None else json.loads(self._run.job.system)
-        return system
+        return self._run.fence > 1 or self._run.system.forked is not None
 
     # Steps
 
@@ -294,7 +288,7 @@ class WorkflowContext(Context):
         """Waits for the next signal of this name that `handle.signal(name, payload)` sends to this workflow, and returns its
         payload. Each signal is received once, in order; if several tasks wait for the same name, each gets another one."""
         received, signal = self._signals.setdefault(name, Received()), _awaited(name, self._run.job_id, timeout, type)
-        if "link" in self._system:
+        if self._run.system.link is not None:
             signal.link = self._run.job_id
         return self._waiter.next_event(self._key(name), signal, received)
 

@@ -163,7 +163,7 @@ class Execution:
         """An earlier run began to roll back, or the job was canceled."""
         if (row := self._journal.find(MARK)) is not None:
             return RollbackEnding.of_row(row)
-        canceling = self._context._system.get("canceling")  # noqa: SLF001
+        canceling = self._run.system.canceling
         return None if canceling is None else RollbackEnding("canceled", canceling)
 
     async def _begin_rollback(self, error: Exception) -> RollbackEnding:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tenure.client.report.words import clock, span, value
-from tenure.model.planned import planned_of, retry_of
 from tenure.model.states import State
+from tenure.model.system_data import SystemData
 
 if TYPE_CHECKING:
     from tenure.client.report.life import Report
@@ -30,9 +30,10 @@ def facts(report: Report) -> Iterator[tuple[str, str]]:
         yield "key", job.key
     if job.parent_id is not None:
         yield "parent", str(job.parent_id)
-    if planned := planned_of(job.system):
+    system = SystemData.of(job.system)
+    if planned := system.planned:
         yield "schedule", f"{planned.schedule}, for {clock(planned.at)}" + (", late" if planned.late else "")
-    if retried := retry_of(job.system):
+    if retried := system.retry_of:
         yield "retry of", retried
     if job.meta is not None:
         yield "meta", value(job.meta)

@@ -9,6 +9,7 @@ from tenure.client.report.life import Attempt, Incident, Moment
 from tenure.client.report.words import gist, inline, label, place, plain, span
 from tenure.client.status import JobStatus
 from tenure.model.states import State
+from tenure.model.system_data import SystemData
 
 _ENDED = {
     "timed_out": "timed out",
@@ -45,7 +46,7 @@ def _enqueued(job: JobStatus) -> Moment:
 
 
 def _blocked(job: JobStatus) -> Iterator[Moment]:
-    if count := (job.system or {}).get("blockers"):
+    if count := SystemData.of(job.system).blockers:
         yield Moment(at=job.enqueued_at, what="blocked", text=f"blocked until {count} chains have ended")
 
 

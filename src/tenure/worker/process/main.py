@@ -281,7 +281,7 @@ def _serve(services: ProcessServices, environment: ProcessEnvironment, given: Ru
         kinds = environment.kinds(given, services.resources.database)
         run = Run(kinds[given.job.kind], given.job, given.claim_id, given.worker_id)
         services.kinds = kinds
-        if run.has_blockers:
+        if run.system.blockers:
             run.blockers = services.find_blockers(run)
     except BaseException as error:  # noqa: BLE001 - user code may raise anything while it is imported
         connection.send(_failure(None, error))

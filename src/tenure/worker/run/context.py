@@ -13,7 +13,6 @@ from uuid import UUID
 
 from tenure.model.ids import uuid7_time
 from tenure.model.payloads import clean_text
-from tenure.model.planned import PlannedTime, planned_of
 from tenure.worker.run.abort import Signal
 from tenure.worker.run.blocker_results import blocker_result
 from tenure.worker.run.run import Run
@@ -118,23 +117,20 @@ class Context:
     @property
     def schedule(self) -> str | None:
         """The name of the schedule that enqueued this job."""
-        planned = self._planned()
+        planned = self._run.system.planned
         return planned.schedule if planned else None
 
     @property
     def scheduled_for(self) -> datetime | None:
         """The planned time of this job. Jitter, queues and retries make it start later."""
-        planned = self._planned()
+        planned = self._run.system.planned
         return planned.at if planned else None
 
     @property
     def is_late(self) -> bool:
         """Enqueued more than a minute after its planned time: the schedule caught up, or waited for an earlier job to end."""
-        planned = self._planned()
+        planned = self._run.system.planned
         return planned is not None and planned.late
-
-    def _planned(self) -> PlannedTime | None:
-        return None if self._run.job.system is None else planned_of(json.loads(self._run.job.system))
 
     @property
     def blockers(self) -> list[Any]:

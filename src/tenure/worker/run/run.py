@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import threading
 import time
 from enum import Enum, auto
@@ -12,6 +11,7 @@ from uuid import UUID
 
 from tenure.model.claimed_job import ClaimedJob
 from tenure.model.kinds import Kind
+from tenure.model.system_data import SystemData
 from tenure.worker.run.abort import AbortReason, Signal
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ class Run:
     __slots__ = (
         "_signal",
         "_state",
+        "_system",
         "aborted_at",
         "attempt",
         "blockers",
@@ -110,6 +111,7 @@ class Run:
         self.in_doubt: Settlement | None = None
         """What a transaction of its own was to settle, when its COMMIT was not answered."""
         self._signal: Signal | None = None
+        self._system: SystemData | None = None
 
     # State
 
@@ -176,9 +178,11 @@ class Run:
         return self.job.auth
 
     @property
-    def has_blockers(self) -> bool:
-        """It has waited for other chains."""
-        return self.job.system is not None and "blockers" in json.loads(self.job.system)
+    def system(self) -> SystemData:
+        """What Tenure itself has noted about the job, decoded once."""
+        if self._system is None:
+            self._system = SystemData.parse(self.job.system)
+        return self._system
 
     @property
     def time_limit(self) -> float | None:

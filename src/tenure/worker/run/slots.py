@@ -235,7 +235,7 @@ class Slots:
 
     def _call(self, run: Run) -> Any:
         # A process reads them itself.
-        if run.job.system is not None and run.kind.run_in != "process" and run.has_blockers:
+        if run.job.system is not None and run.kind.run_in != "process" and run.system.blockers:
             return self._call_with_blockers(run)
         return self._caller.call(context_of(run, self._services))
 
