@@ -7,10 +7,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from tenure.client.report.derive import Noted, ReportFacts, derive
+from tenure.client.report.derive import ReportFacts, derive
 from tenure.client.report.life import Report, ReportedLogLine
 from tenure.client.status import JobStatus
 from tenure.model.states import State
+from tenure.store.job_records import IncidentRecord
 
 START = datetime(2026, 7, 27, 10, 0, tzinfo=UTC)
 JOB = UUID(int=1)
@@ -67,9 +68,9 @@ def status(state: str = "pending", **given: Any) -> JobStatus:
 
 def ended(
     fence: int, began: float, end: float, what: str = "failed", *, due: float | None = None, error: str | None = None, **more: Any
-) -> Noted:
+) -> IncidentRecord:
     """The incident that ended a run."""
-    noted = Noted(
+    noted = IncidentRecord(
         at=at(end),
         what=what,
         attempt=fence,
@@ -83,7 +84,7 @@ def ended(
     return replace(noted, **more)
 
 
-def facts(job: JobStatus, *noted: Noted, now: float = 100, **more: Any) -> ReportFacts:
+def facts(job: JobStatus, *noted: IncidentRecord, now: float = 100, **more: Any) -> ReportFacts:
     plain = ReportFacts(
         at=at(now),
         job=job,
@@ -97,7 +98,7 @@ def facts(job: JobStatus, *noted: Noted, now: float = 100, **more: Any) -> Repor
     return replace(plain, **more)
 
 
-def report(job: JobStatus, *noted: Noted, now: float = 100, **more: Any) -> Report:
+def report(job: JobStatus, *noted: IncidentRecord, now: float = 100, **more: Any) -> Report:
     return derive(facts(job, *noted, now=now, **more))
 
 

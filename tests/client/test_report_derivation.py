@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from tenure.client.report.derive import Noted
+from tenure.store.job_records import IncidentRecord
 from tests.client.lives import START, TRACEBACK, WORKER, at, ended, report, seconds, status, timeline, twice_failed
 
 
@@ -89,7 +89,7 @@ def test_a_replayed_dead_letter_waits_from_its_replay():
     told = report(
         status("completed", fence=2, worker_id=WORKER, started_at=at(52), finished_at=at(53)),
         ended(1, 1, 2),
-        Noted(at=at(50), what="replayed", by="ada"),
+        IncidentRecord(at=at(50), what="replayed", by="ada"),
     )
     assert [what for _, what in timeline(told)] == [
         "enqueued",
@@ -109,7 +109,7 @@ def test_a_job_retried_by_hand_before_its_time_waits_from_then():
     told = report(
         status("running", fence=2, worker_id=WORKER, started_at=at(6)),
         ended(1, 1, 2, due=60),
-        Noted(at=at(5), what="retried", by="ada", attempt=1, fence=1, worker_id=WORKER),
+        IncidentRecord(at=at(5), what="retried", by="ada", attempt=1, fence=1, worker_id=WORKER),
     )
     assert [attempt.outcome for attempt in told.attempts] == ["failed", "running"]
     assert seconds(told.attempts[1].waited) == 1
@@ -127,7 +127,9 @@ def test_snoozes_and_crashes_repeat_the_number_of_the_attempt_but_not_of_the_run
 
 
 def test_canceled_before_it_ran():
-    told = report(status("canceled", finished_at=at(8)), Noted(at=at(7.99999), what="canceled", by="ada", error="not needed"))
+    told = report(
+        status("canceled", finished_at=at(8)), IncidentRecord(at=at(7.99999), what="canceled", by="ada", error="not needed")
+    )
     assert told.attempts == []
     assert timeline(told) == [(0, "enqueued"), (8, "canceled")]
     assert texts(told)[-1] == "canceled by ada: not needed"
@@ -138,7 +140,7 @@ def test_canceled_while_it_waited_for_its_next_attempt():
     told = report(
         status("canceled", fence=1, started_at=at(1), finished_at=at(8)),
         ended(1, 1, 2, due=60),
-        Noted(at=at(8), what="canceled", by="ada", fence=1, started_at=at(1)),
+        IncidentRecord(at=at(8), what="canceled", by="ada", fence=1, started_at=at(1)),
     )
     assert [attempt.outcome for attempt in told.attempts] == ["failed"]
     assert timeline(told)[-1] == (8, "canceled")
@@ -151,7 +153,7 @@ def test_canceled_while_it_ran():
     )
     by_row = report(
         status("canceled", fence=1, worker_id=WORKER, started_at=at(1), finished_at=at(5), error="too slow"),
-        Noted(at=at(4.9), what="canceled", by="ada", error="too slow"),
+        IncidentRecord(at=at(4.9), what="canceled", by="ada", error="too slow"),
     )
     for told in (by_incident, by_row):
         assert [what for _, what in timeline(told)] == ["enqueued", "started", "canceled"]
@@ -162,7 +164,7 @@ def test_canceled_while_it_ran():
 def test_a_slow_cancel_is_reported_apart_from_the_end():
     told = report(
         status("canceled", fence=1, worker_id=WORKER, started_at=at(1), finished_at=at(9)),
-        Noted(at=at(5), what="canceled", by="ada"),
+        IncidentRecord(at=at(5), what="canceled", by="ada"),
     )
     assert timeline(told)[-2:] == [(5, "canceled"), (9, "canceled")]
 
@@ -194,7 +196,7 @@ def test_runs_of_which_nothing_is_kept_are_counted_and_nothing_is_made_up_about_
 
 
 def test_the_run_after_a_gap_waits_from_a_replay_that_is_known():
-    told = report(status("running", fence=7, worker_id=WORKER, started_at=at(50)), Noted(at=at(48), what="replayed"))
+    told = report(status("running", fence=7, worker_id=WORKER, started_at=at(50)), IncidentRecord(at=at(48), what="replayed"))
     assert seconds(told.attempts[0].waited) == 2
 
 
@@ -232,7 +234,9 @@ def test_a_clock_read_in_another_order_makes_no_negative_span():
 
 def test_incidents_of_an_unknown_name_are_shown_as_they_are():
     told = report(
-        status("pending", fence=1, started_at=at(1)), ended(1, 1, 2, "moved_away"), Noted(at=at(3), what="looked_at", by="ada")
+        status("pending", fence=1, started_at=at(1)),
+        ended(1, 1, 2, "moved_away"),
+        IncidentRecord(at=at(3), what="looked_at", by="ada"),
     )
     assert texts(told)[-2:] == ["attempt 1 moved away after 1.00 s", "looked at by ada"]
 

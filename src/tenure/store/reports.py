@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import NamedTuple
 from uuid import UUID
 
+from tenure.store.job_records import ChildRecord, IncidentRecord, LogLineRecord, ProgressRecord, StepRecord
 from tenure.store.jobs import JobRow
 from tenure.store.json_columns import Json
 from tenure.store.obstacles import Blocked, LimitGroup, WaitingStep
@@ -17,17 +18,17 @@ from tenure.store.query import BOOLEAN, INTEGER, OPTIONAL_TEXT, Query, array_lit
 
 
 class ReportRow(NamedTuple):
-    """All that is known of a job. The texts are JSON."""
+    """All that is known of a job."""
 
     job: JobRow
     at: datetime
     worker: str | None
     """The name of the worker that holds it."""
-    progress: str | None
-    incidents: str | None
-    log: str | None
-    children: str | None
-    steps: str | None
+    progress: Json[ProgressRecord | None]
+    incidents: Json[list[IncidentRecord]]
+    log: Json[list[LogLineRecord]]
+    children: Json[list[ChildRecord]]
+    steps: Json[list[StepRecord]]
 
 
 class ExplainRow(NamedTuple):

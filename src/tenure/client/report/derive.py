@@ -6,32 +6,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
-from uuid import UUID
 
 from tenure.client.report.life import Attempt, Incident, Report, ReportedChild, ReportedLogLine, ReportTotals
 from tenure.client.report.moments import moments
 from tenure.client.status import JobStatus, Progress
 from tenure.model.states import HELD, State
+from tenure.store.job_records import IncidentRecord
 
 # These happen to a job that is not running, even if their row names a run.
 _BY_HAND = frozenset({"retried", "replayed"})
 _NOT_WAITING = HELD | {State.DEAD_LETTER, State.COMPLETED, State.FAILED}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Noted:
-    """A row of tenure.incidents, with the name or host:pid of the worker, if it is stored or the worker has a row."""
-
-    at: datetime
-    what: str
-    attempt: int | None = None
-    fence: int | None = None
-    worker_id: UUID | None = None
-    worker: str | None = None
-    started_at: datetime | None = None
-    next_at: datetime | None = None
-    by: str | None = None
-    error: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +25,7 @@ class ReportFacts:
     at: datetime
     job: JobStatus
     worker: str | None
-    noted: list[Noted]
+    noted: list[IncidentRecord]
     """In order of time."""
     progress: Progress | None
     log: list[ReportedLogLine]
@@ -70,10 +54,10 @@ def derive(facts: ReportFacts) -> Report:
     )
 
 
-def _sort_out(given: Iterable[Noted]) -> tuple[dict[int, Noted], list[Noted]]:
+def _sort_out(given: Iterable[IncidentRecord]) -> tuple[dict[int, IncidentRecord], list[IncidentRecord]]:
     """The incidents that ended a run, by its fence; and all others."""
-    runs: dict[int, Noted] = {}
-    rest: list[Noted] = []
+    runs: dict[int, IncidentRecord] = {}
+    rest: list[IncidentRecord] = []
     for noted in given:
         if noted.fence and noted.fence not in runs and _ended_a_run(noted):
             runs[noted.fence] = noted
@@ -82,12 +66,12 @@ def _sort_out(given: Iterable[Noted]) -> tuple[dict[int, Noted], list[Noted]]:
     return runs, rest
 
 
-def _ended_a_run(noted: Noted) -> bool:
+def _ended_a_run(noted: IncidentRecord) -> bool:
     # A waiting job can be canceled too: only a worker's id shows that it was running.
     return noted.worker_id is not None if noted.what == "canceled" else noted.what not in _BY_HAND
 
 
-def _of_noted(fence: int, noted: Noted) -> Attempt:
+def _of_noted(fence: int, noted: IncidentRecord) -> Attempt:
     return Attempt(
         number=noted.attempt,
         fence=fence,

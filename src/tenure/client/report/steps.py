@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import replace
 
 from tenure.client.report.life import Moment, Report
 from tenure.client.report.words import clock, gist, inline, span
+from tenure.store.job_records import StepRecord
 
 _HIDDEN = frozenset({"status", "value", "patch"})
 """What shows nothing of the course of the workflow."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportedStep:
-    name: str
-    what: str
-    state: str
-    error: str | None
-    attempts: int
-    started_at: datetime | None
-    ended_at: datetime | None
-    due_at: datetime | None
-
-
-def with_steps(report: Report, rows: Iterable[ReportedStep]) -> Report:
+def with_steps(report: Report, rows: Iterable[StepRecord]) -> Report:
     """The report of a workflow. That of any other job is not changed."""
     found = [moment for row in rows if row.what not in _HIDDEN for moment in _moments(row)]
     if not found:
@@ -33,7 +21,7 @@ def with_steps(report: Report, rows: Iterable[ReportedStep]) -> Report:
     return replace(report, events=sorted([*report.events, *found], key=lambda moment: moment.at))
 
 
-def _moments(row: ReportedStep) -> Iterator[Moment]:
+def _moments(row: StepRecord) -> Iterator[Moment]:
     named = f"{row.what} {inline(row.name, 100)!r}"
     if row.state in ("open", "retry") and row.started_at is not None:
         until = f" until {clock(row.due_at, 'seconds')}" if row.due_at is not None else ""
