@@ -8,6 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 from tenure.model.ids import uuid7
+from tenure.model.ticks import PlannedTick, ScheduleMove
 from tenure.store import blockers, cleaning, events, history, jobs, leases, schedules, stats, workers
 from tenure.store.leases import Term
 from tenure.store.query import Query
@@ -20,8 +21,8 @@ Ask = Callable[[Database, Term], Query]
 
 def _record(database: Database, term: Term) -> Query:
     [(version,)] = database.sql("select version::text from tenure.schedules where name = 'due'")
-    tick = {"planned_at": at(60).isoformat(), "times": 1, "missed": False, "job_id": str(uuid7())}
-    move = {"name": "due", "version": version, "since": at(60).isoformat(), "next_at": at(120).isoformat(), "ticks": [tick]}
+    tick = PlannedTick(planned_at=at(60), job_id=uuid7())
+    move = ScheduleMove(name="due", version=version, since=at(60), next_at=at(120), ticks=[tick])
     return schedules.record_ticks(term, [move])
 
 

@@ -23,7 +23,7 @@ from tenure.leader.settings import LeaderSettings
 from tenure.model.errors import ConfigError
 from tenure.model.wakeup import Wakeup
 from tenure.store import jobs, leases
-from tenure.store.leases import Term
+from tenure.store.leases import LeaseHeartbeat, Term
 from tenure.store.link import Link
 from tenure.store.target import DatabaseTarget
 from tenure.store.wakeups import Wakeups
@@ -115,7 +115,7 @@ async def test_the_record_continues_over_the_terms(leaders, database):
 def test_a_beat_renews_only_terms_that_hold(database):
     term, gone = database.term("one", ttl=5.0), database.term("two", ttl=5.0)
     database.end_term("two")
-    held = [{"name": t.duty, "term": t.term, "ttl": 60.0, "runs": 0, "items": 0, "errors": 0, "seconds": 0} for t in (term, gone)]
+    held = [LeaseHeartbeat(name=t.duty, term=t.term, ttl=60.0) for t in (term, gone)]
     assert database.run(leases.beat(str(uuid4()), held)) == []
     assert database.run(leases.beat(gone.holder, held)) == []
     assert database.run(leases.beat(term.holder, held)) == [("one",)]
@@ -127,10 +127,9 @@ def test_a_beat_under_an_older_term_renews_nothing(database):
     old = database.term("duty", holder)
     database.end_term("duty")
     new = database.term("duty", holder, ttl=5.0)
-    work = {"name": "duty", "ttl": 60.0, "runs": 0, "items": 0, "errors": 0, "seconds": 0}
-    assert database.run(leases.beat(holder, [{**work, "term": old.term}])) == []
+    assert database.run(leases.beat(holder, [LeaseHeartbeat(name="duty", term=old.term, ttl=60.0)])) == []
     assert database.sql("select expires_at < now() + interval '30 s' from tenure.leases") == [(True,)]
-    assert database.run(leases.beat(holder, [{**work, "term": new.term}])) == [("duty",)]
+    assert database.run(leases.beat(holder, [LeaseHeartbeat(name="duty", term=new.term, ttl=60.0)])) == [("duty",)]
 
 
 # By its own clock

@@ -15,6 +15,7 @@ from tenure.leader.settings import LeaderSettings
 from tenure.model.wakeup import Wakeup
 from tenure.store import jobs, leases
 from tenure.store.duty_link import Contended, DutyLink
+from tenure.store.leases import LeaseHeartbeat
 from tenure.store.link import Link
 from tenure.store.target import DatabaseTarget
 from tests.leader.guarded import WRITES, lay_out_work
@@ -130,10 +131,10 @@ async def test_a_heartbeat_does_not_wait_for_a_statement_of_its_duty(dsn, databa
     """One that runs for longer than the lease lasts must not cost its holder all duties."""
     lay_out_work(database)
     term = database.term("duty", ttl=5.0)
-    news = {"name": "duty", "term": term.term, "ttl": 60.0, "runs": 0, "items": 0, "errors": 0, "seconds": 0}
+    heartbeat = LeaseHeartbeat(name="duty", term=term.term, ttl=60.0)
     with Database(dsn, lock_timeout="2s") as third, other.connection.transaction():
         assert other.run(WRITES["jobs/promote_jobs"](database, term))[0][:2] == (True, 1)
-        assert third.run(leases.beat(term.holder, [news])) == [("duty",)]
+        assert third.run(leases.beat(term.holder, [heartbeat])) == [("duty",)]
 
 
 async def test_a_statement_that_meets_a_take_over_under_way_waits_and_then_writes_nothing(dsn, database, other):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
+from tenure.model.ids import uuid7
 from tenure.model.schedules import schedule
+from tenure.model.ticks import PlannedTick, ScheduleMove
 from tenure.store import schedules
 from tests.store.database import Database
 from tests.store.locks import meanwhile, waits_for_a_lock
@@ -134,19 +137,9 @@ async def test_a_tick_under_way_is_waited_for_and_a_declaration_that_came_first_
     tell(database, declared())
     term = database.term("cron")
     [(version,)] = database.sql("select version::text from tenure.schedules")
-    tick = {
-        "planned_at": "2031-01-01T00:00:00+00:00",
-        "times": 1,
-        "missed": False,
-        "job_id": "0198f1a2-7c3d-7e4f-8a5b-6c7d8e9f0a1b",
-    }
-    move = {
-        "name": "s",
-        "version": version,
-        "since": "2031-01-01T00:00:00+00:00",
-        "next_at": "2031-01-01T00:01:00+00:00",
-        "ticks": [tick],
-    }
+    planned_at = datetime(2031, 1, 1, tzinfo=UTC)
+    tick = PlannedTick(planned_at=planned_at, job_id=uuid7())
+    move = ScheduleMove(name="s", version=version, since=planned_at, next_at=planned_at + timedelta(minutes=1), ticks=[tick])
     with Database(dsn) as third:
         with other.connection.transaction():
             tell(other, declared(every="45s"))

@@ -100,7 +100,7 @@ class Handle(Generic[R_co]):
         from tenure.store import jobs  # noqa: PLC0415
 
         rows = await self._reads()(jobs.find_progress(str(self.id)))
-        return Progress(*rows[0]) if rows else None
+        return Progress(rows[0].percent, rows[0].message, rows[0].updated_at) if rows else None
 
     async def report(self) -> Report:
         """The history of the job: attempts, errors, timeline."""
@@ -201,10 +201,10 @@ class Handle(Generic[R_co]):
 
         read, pause = self._reads(), OUTPUT_PAUSE
         while rows := await read(late_outputs.find_late_output(str(self.id))):
-            text, owed = rows[0]
-            if text is not None:
-                return json.loads(text)
-            if not owed:
+            late = rows[0]
+            if late.output is not None:
+                return json.loads(late.output)
+            if not late.owed:
                 break
             left = math.inf if deadline is None else deadline - time.monotonic()
             if left <= 0:

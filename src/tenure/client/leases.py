@@ -23,7 +23,7 @@ from tenure.model.errors import ConfigError, LeaseNotHeld, LeaseTaken, StoreUnav
 from tenure.model.wakeup import Wakeup
 from tenure.periodic import backoff, boottime
 from tenure.store import leases
-from tenure.store.leases import LEASE, Term
+from tenure.store.leases import LEASE, LeaseHeartbeat, Term
 
 # The driver is slow to import: what needs it is imported when it is first used.
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ class Lease:
         term = Term(row, self._holder, number, self._duration)
         if self._in_doubt:  # acquired by a try that got no answer: half of it may be over
             asked_at, self._in_doubt = boottime(), False
-            if not await link.fetch(leases.beat(self._holder, [_news(term)])):
+            if not await link.fetch(leases.beat(self._holder, [_heartbeat(term)])):
                 return None, 0.0
         self._until = asked_at + self._duration - MARGIN
         return term, 0.0
@@ -182,7 +182,7 @@ class Lease:
             await asyncio.sleep(backoff(failures) if failures else self._duration / 3)
             asked_at = boottime()
             try:
-                renewed = await link.fetch(leases.beat(self._holder, [_news(term)]))
+                renewed = await link.fetch(leases.beat(self._holder, [_heartbeat(term)]))
             except TenureError as error:  # unavailable, or refused because of a trigger or a missing privilege
                 failures += 1
                 log.debug("lease not renewed", extra={"lease": self.name, "term": term.term, "error": str(error)})
@@ -207,8 +207,8 @@ class Lease:
         self._told_lost()
 
 
-def _news(term: Term) -> dict[str, object]:
-    return {"name": term.duty, "term": term.term, "ttl": term.ttl, "runs": 0, "items": 0, "errors": 0, "seconds": 0}
+def _heartbeat(term: Term) -> LeaseHeartbeat:
+    return LeaseHeartbeat(name=term.duty, term=term.term, ttl=term.ttl)
 
 
 class SyncLease:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import asdict
-from typing import Any
 
 from tenure.leader.duties.duty import RoundResult
 from tenure.periodic import boottime
-from tenure.store.leases import Term
+from tenure.store.leases import LeaseHeartbeat, Term
 
 MARGIN = 1.0
 """Seconds before the end of its term at which a holder stops acting: clocks differ, and a statement takes time."""
@@ -27,8 +25,8 @@ class HeldTerm:
         self._limit: asyncio.Timeout | None = None
         self._began: float | None = None
         self._ended: float | None = None
-        self._record: dict[str, Any] = {}
-        self._reset()
+        self._next_at: float | None = None
+        self._record = self._new_record()
 
     @property
     def left(self) -> float:
@@ -53,29 +51,26 @@ class HeldTerm:
             async with asyncio.timeout(max(0.0, self.left)) as self._limit:
                 yield
         except Exception as error:
-            self._record["errors"] += 1
-            self._record["last_error"] = f"{type(error).__name__}: {error}"[:500]
+            self._record.errors += 1
+            self._record.last_error = f"{type(error).__name__}: {error}"[:500]
             raise
         finally:
-            self._record["seconds"] += self.round_age
-            self._record["last_seconds"] = round(self.round_age, 4)
+            self._record.seconds += self.round_age
+            self._record.last_seconds = round(self.round_age, 4)
             self._ended, self._began, self._limit = boottime(), None, None
 
     def completed(self, report: RoundResult) -> None:
-        self._record["runs"] += 1
-        self._record["items"] += report.touched
-        self._record["next"] = self._ended + report.rest if self._ended is not None else None
-        self._record["findings"] = [finding.line for finding in report.findings]
-        self._record["found"] = [asdict(finding) for finding in report.findings]
+        self._record.runs += 1
+        self._record.items += report.touched
+        self._record.findings = list(report.findings)
+        self._next_at = self._ended + report.rest if self._ended is not None else None
 
-    def take_record(self) -> dict[str, object]:
+    def take_record(self) -> LeaseHeartbeat:
         """What happened since the last heartbeat. Sent once: if the connection breaks, only these figures are lost."""
-        record = {"name": self.term.duty, "term": self.term.term, "ttl": self.term.ttl, **self._record}
-        record["ago"] = None if self._ended is None else boottime() - self._ended
-        if record.get("next") is not None:
-            record["next"] -= boottime()
-        self._reset()
+        record, self._record = self._record, self._new_record()
+        record.ago = None if self._ended is None else boottime() - self._ended
+        record.next = None if self._next_at is None else self._next_at - boottime()
         return record
 
-    def _reset(self) -> None:
-        self._record = {"runs": 0, "items": 0, "errors": 0, "seconds": 0.0, "next": self._record.get("next")}
+    def _new_record(self) -> LeaseHeartbeat:
+        return LeaseHeartbeat(name=self.term.duty, term=self.term.term, ttl=self.term.ttl)

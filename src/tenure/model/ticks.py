@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice, takewhile
-from typing import Any
+from uuid import UUID
 
 from tenure.model.ids import uuid7
 from tenure.model.schedules import GRACE, Schedule
@@ -60,14 +60,37 @@ def _to_run(schedule: Schedule, times: list[datetime], now: datetime) -> list[da
     return times[-1:]
 
 
-def to_json(schedule: Schedule, decision: TickDecision) -> dict[str, Any]:
-    """As a parameter of the statement."""
-    ticks: list[dict[str, Any]] = []
-    if decision.missed is not None:
-        first, last = decision.missed.first.isoformat(), decision.missed.last.isoformat()
-        ticks.append({"planned_at": first, "until": last, "times": decision.missed.times, "missed": True})
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedTick:
+    """A planned time that is to be recorded, or several missed ones."""
+
+    planned_at: datetime
+    until: datetime | None = None
+    """The last one of several."""
+    times: int = 1
+    missed: bool = False
+    job_id: UUID | None = None
+    """Of the job that is to be enqueued."""
+    run_at: datetime | None = None
+    """When that job is due, if not at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleMove:
+    """What is to be written about a schedule, if it still has this version."""
+
+    name: str
+    version: str
+    since: datetime
+    next_at: datetime
+    ticks: list[PlannedTick]
+
+
+def move_of(name: str, version: str, schedule: Schedule, decision: TickDecision) -> ScheduleMove:
+    ticks: list[PlannedTick] = []
+    if (missed := decision.missed) is not None:
+        ticks.append(PlannedTick(planned_at=missed.first, until=missed.last, times=missed.times, missed=True))
     for planned in decision.run:
         delay = schedule.delay_of(planned)
-        run_at = (planned + delay).isoformat() if delay else None
-        ticks.append({"planned_at": planned.isoformat(), "times": 1, "missed": False, "job_id": str(uuid7()), "run_at": run_at})
-    return {"since": decision.since.isoformat(), "next_at": decision.next_at.isoformat(), "ticks": ticks}
+        ticks.append(PlannedTick(planned_at=planned, job_id=uuid7(), run_at=planned + delay if delay else None))
+    return ScheduleMove(name=name, version=version, since=decision.since, next_at=decision.next_at, ticks=ticks)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -58,18 +58,48 @@ class ClockRow(NamedTuple):
     """The rows that would be changed."""
 
 
+@dataclass(slots=True, kw_only=True)
+class LeaseHeartbeat:
+    """Renews a lease, and reports what its holder did since the last heartbeat."""
+
+    name: str
+    term: int
+    ttl: float
+    runs: int = 0
+    items: int = 0
+    errors: int = 0
+    seconds: float = 0.0
+    """How long all rounds took together."""
+    ago: float | None = None
+    """Seconds since the last round ended."""
+    last_seconds: float | None = None
+    next: float | None = None
+    """Seconds until the next round."""
+    last_error: str | None = None
+    findings: list[Finding] | None = None
+    """Of the last round. None: those that are stored stay."""
+
+    def to_fields(self) -> dict[str, object]:
+        """JSON values for the statement. Findings are also rendered for people who read the row."""
+        given = {name: value for name, value in asdict(self).items() if value is not None and name != "findings"}
+        if self.findings is None:
+            return given
+        lines, values = [finding.line for finding in self.findings], [asdict(finding) for finding in self.findings]
+        return {**given, "findings": lines, "found": values}
+
+
 def acquire(
     holder: str, duties: Iterable[tuple[str, float]], metadata: Mapping[str, object] | None = None, *, forced: bool = False
 ) -> Query[AcquiredRow]:
-    """`metadata` tells people where the holder is."""
+    """`metadata` is shown to operators: where the holder runs."""
     wanted = json.dumps([{"name": name, "ttl": ttl} for name, ttl in duties])
     values = {"holder": holder, "duties": wanted, "metadata": json.dumps(metadata or {}), "forced": forced}
     return Query("leases/acquire_leases", AcquiredRow, values)
 
 
-def beat(holder: str, held: Iterable[Mapping[str, object]]) -> Query[str]:
-    """Each with name, term and ttl, and what was done since the last beat. Returns the names of those renewed."""
-    return Query("leases/beat_leases", TEXT, {"holder": holder, "held": json.dumps(list(held))})
+def beat(holder: str, held: Iterable[LeaseHeartbeat]) -> Query[str]:
+    """Returns the names of those renewed."""
+    return Query("leases/beat_leases", TEXT, {"holder": holder, "held": json.dumps([one.to_fields() for one in held])})
 
 
 def release(holder: str, terms: Iterable[Term], *, handing_over: bool = False) -> Query[str]:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from tenure.model.schedules import GRACE, CatchUp, Overlap, Schedule
+from tenure.model.ticks import PlannedTick, ScheduleMove
 from tenure.store.cleaning import CleanedRow
 from tenure.store.json_columns import Json
 from tenure.store.leases import Term, guard
@@ -171,14 +172,35 @@ def find_due(term: Term, *, limit: int, skipped: Iterable[str] = (), now: dateti
 
 
 def record_ticks(
-    term: Term, moves: Iterable[Mapping[str, Any]], *, listing: bool = False, now: datetime | None = None
+    term: Term, moves: Iterable[ScheduleMove], *, listing: bool = False, now: datetime | None = None
 ) -> Query[RecordedTicksRow]:
-    moved = json.dumps(list(moves))
+    moved = json.dumps([_move_fields(move) for move in moves])
     return Query(
         "schedules/record_ticks",
         RecordedTicksRow,
         {**guard(term), "moves": moved, "grace": GRACE.total_seconds(), "listing": listing, "now": now},
     )
+
+
+def _move_fields(move: ScheduleMove) -> dict[str, object]:
+    return {
+        "name": move.name,
+        "version": move.version,
+        "since": move.since.isoformat(),
+        "next_at": move.next_at.isoformat(),
+        "ticks": [_tick_fields(tick) for tick in move.ticks],
+    }
+
+
+def _tick_fields(tick: PlannedTick) -> dict[str, object]:
+    return {
+        "planned_at": tick.planned_at.isoformat(),
+        "until": None if tick.until is None else tick.until.isoformat(),
+        "times": tick.times,
+        "missed": tick.missed,
+        "job_id": None if tick.job_id is None else str(tick.job_id),
+        "run_at": None if tick.run_at is None else tick.run_at.isoformat(),
+    }
 
 
 def release_ticks(

@@ -8,7 +8,7 @@ from itertools import groupby
 from hypothesis import strategies as st
 
 from tenure.store import cleaning, jobs, leases, workers
-from tenure.store.leases import Term
+from tenure.store.leases import LeaseHeartbeat, Term
 from tenure.store.workers import MAX_CRASHES
 from tests.properties.model import Outcome
 from tests.properties.picture import COLUMN
@@ -171,8 +171,7 @@ class LeaderRules(DeathRules):
     def beat(self, pick: int, duties: list[str], holder: int) -> None:
         """For several at once, some of which may be over, or another's."""
         terms = [self.some_term(pick, duty) for duty in duties]
-        done = {"runs": 1, "items": 2, "errors": 0, "seconds": 0.5}
-        held = [{"name": term.duty, "term": term.term, "ttl": term.ttl, **done} for term in terms]
+        held = [LeaseHeartbeat(name=term.duty, term=term.term, ttl=term.ttl, runs=1, items=2, seconds=0.5) for term in terms]
         rows = self.run(leases.beat(self.holders[holder], held))
         self.agree(sorted(name for (name,) in rows), self.model.beat(self.holders[holder], terms), "renewed")
 

@@ -6,7 +6,6 @@ import logging
 import time
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any
 
 from tenure.leader.declaring import RETIRED
 from tenure.leader.duties.duty import RoundResult, TermOver
@@ -15,7 +14,7 @@ from tenure.leader.outlets import Outlets
 from tenure.model.errors import ConfigError
 from tenure.model.events import ScheduleTicked
 from tenure.model.schedules import Schedule
-from tenure.model.ticks import decide, to_json
+from tenure.model.ticks import ScheduleMove, decide, move_of
 from tenure.model.wakeup import Wakeup
 from tenure.periodic import boottime
 from tenure.store import leases, schedules
@@ -30,8 +29,6 @@ from tenure.store.schedules import DueSchedule, RecordedTick, ReleasedRow, Retir
 
 log = logging.getLogger("tenure")
 ticks_log = logging.getLogger("tenure.schedules")
-
-Move = dict[str, Any]
 
 CLOCK_TOLERANCE = 5.0
 """Seconds by which the server's clock may lag between two rounds."""
@@ -93,13 +90,13 @@ class Cron:
         parts.raise_first()
         return RoundResult(holds=True, touched=touched, rest=self._rest(moves, due.next_due, queued=due.queued))
 
-    def _rest(self, moves: list[Move], next_due: float | None, *, queued: bool) -> float:
+    def _rest(self, moves: list[ScheduleMove], next_due: float | None, *, queued: bool) -> float:
         if moves:  # each schedule now has its next time, which may be due already
             return 0.0
         longest = self.queued_rest if queued else self.longest_rest
         return longest if next_due is None else min(longest, max(0.0, next_due))
 
-    def _move(self, given: DueSchedule, now: datetime) -> Move | None:
+    def _move(self, given: DueSchedule, now: datetime) -> ScheduleMove | None:
         """What to write for this schedule. One whose times cannot be computed must not block the others."""
         try:
             schedule = _schedule(given)
@@ -107,25 +104,25 @@ class Cron:
         except (ConfigError, ArithmeticError, ValueError) as error:
             self._log_broken(given.name, given.version, error)
             return None
-        return {"name": given.name, "version": given.version, **to_json(schedule, decision)}
+        return move_of(given.name, given.version, schedule, decision)
 
-    async def _record(self, link: Link, term: Term, moves: list[Move], now: datetime | None) -> int:
+    async def _record(self, link: Link, term: Term, moves: list[ScheduleMove], now: datetime | None) -> int:
         """How many jobs were enqueued."""
         total = 0
         listing = self._outlets.events.wants(ScheduleTicked)
 
-        async def send(group: list[Move]) -> None:
+        async def send(group: list[ScheduleMove]) -> None:
             nonlocal total
             query = schedules.record_ticks(term, group, listing=listing, now=now)
             [recorded] = await link.fetch(query)
             _require_term(recorded.holds)
             total += recorded.enqueued
             for move in group:
-                self._broken.pop(move["version"], None)
+                self._broken.pop(move.version, None)
             self._announce(recorded.queues, recorded.ticks, scheduled=recorded.scheduled)
 
-        async def refused(move: Move, error: Refused) -> None:
-            self._log_broken(move["name"], move["version"], error)
+        async def refused(move: ScheduleMove, error: Refused) -> None:
+            self._log_broken(move.name, move.version, error)
 
         await send_or_halve(moves, send, refused)
         return total
