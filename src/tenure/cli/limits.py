@@ -14,7 +14,7 @@ from tenure.cli.param_types import ParsedParam
 from tenure.client.limits import LimitStatus
 from tenure.client.unchanged import UNCHANGED
 from tenure.model.durations import format_duration
-from tenure.model.limits import Limit, Rate
+from tenure.model.limits import Limit, LimitRules, Rate
 
 LIST = (
     Column("LIMIT", flexible=True),
@@ -98,7 +98,7 @@ def _row(limit: LimitStatus) -> tuple[object, ...]:
     )
 
 
-def _rate_text(rate: list[Any] | None) -> str | None:
+def _rate_text(rate: list[float] | None) -> str | None:
     return None if rate is None else f"{rate[0]}:{format_duration(timedelta(seconds=rate[1]))}".replace(" ", "")
 
 
@@ -136,7 +136,7 @@ async def reset(context: CommandContext, name: str, declared: bool) -> None:
         click.echo(f"{name} is reset: {_words(rules)}")
 
 
-def _words(rules: dict[str, Any]) -> str:
+def _words(rules: LimitRules) -> str:
     """The rules in one line."""
     key = rules.get("key")
     parts = [

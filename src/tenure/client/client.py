@@ -12,7 +12,7 @@ from tenure.client.explain import Explanation, explained
 from tenure.client.facts import ExplainFacts
 from tenure.client.filters import Filters, FilterWords, to_id
 from tenure.client.handle import Handle
-from tenure.client.limits import LimitStatus, reset_limit, said_of, set_limit
+from tenure.client.limits import LimitStatus, change_of, reset_limit, set_limit
 from tenure.client.overview import FinishedCount, LeaderStatus, QueueStatus, Stats, WorkerStatus
 from tenure.client.pages import LARGEST_PAGE, Page, check_limit, list_page
 from tenure.client.portal import sync_version
@@ -24,7 +24,7 @@ from tenure.model.durations import Duration, to_seconds
 from tenure.model.errors import ConfigError, JobNotFound, KeyTaken
 from tenure.model.events import QueuePaused, QueueResumed
 from tenure.model.health import Probe
-from tenure.model.limits import LimitGiven, RateGiven
+from tenure.model.limits import LimitGiven, LimitRules, RateGiven
 from tenure.model.names import check_name
 from tenure.model.options import checks_options
 from tenure.model.priorities import to_priority
@@ -224,15 +224,15 @@ class Client:
         rate: RateGiven | Unchanged | None = UNCHANGED,
         fair_by: str | Unchanged | None = UNCHANGED,
         by: str | None = None,
-    ) -> dict[str, Any]:
+    ) -> LimitRules:
         """Changes a limit (`kind:send_email`, `queue:mail`) for all workers, at once, until it is reset.
 
         An option that is left out stays unchanged; None removes it. Returns the rules in effect.
         """
-        words = said_of(name, concurrency, rate, fair_by)
-        return await set_limit(self._runtime.session(), name, words, cancel_delete.cleaned(by))
+        change = change_of(name, concurrency, rate, fair_by)
+        return await set_limit(self._runtime.session(), name, change, cancel_delete.cleaned(by))
 
-    async def reset_limit(self, name: str, *, declared: bool = False) -> dict[str, Any] | None:
+    async def reset_limit(self, name: str, *, declared: bool = False) -> LimitRules | None:
         """Removes what was set at run time: the rules that the code declares apply again. With `declared`, removes those as well.
 
         Returns the rules in effect; None: there was nothing to remove.

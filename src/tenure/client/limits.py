@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from tenure.client.unchanged import Unchanged
 from tenure.model.errors import ConfigError
-from tenure.model.limits import LimitGiven, RateGiven, Rules, to_rules
+from tenure.model.limits import ChangedRules, LimitGiven, LimitRules, RateGiven, to_rules
 from tenure.model.names import check_name, shown
 from tenure.model.wakeup import Wakeup
 from tenure.store import limits
@@ -27,11 +26,11 @@ class LimitStatus:
     """A limit, `kind:send_email` or `queue:mail`, at the time of the query."""
 
     name: str
-    rules: Rules
+    rules: LimitRules
     """The rules in effect: concurrency, concurrency_per_key, rate and rate_per_key ([starts, seconds]), key, fair."""
-    declared: Rules | None
+    declared: LimitRules | None
     """What the code declares."""
-    override: Rules | None
+    override: ChangedRules | None
     """What was set at run time; overrides `declared`."""
     declared_at: datetime | None
     override_at: datetime | None
@@ -47,35 +46,35 @@ class LimitStatus:
         return LimitStatus(**{**row._asdict(), "rules": _in_effect(row.rules)})
 
 
-async def set_limit(session: Session, name: str, words: Rules, by: str | None) -> Rules:
+async def set_limit(session: Session, name: str, change: ChangedRules, by: str | None) -> LimitRules:
     _check(name)
-    now = next((row.rules for row in await session.fetch_all(limits.find()) if row.name == name), {})
-    [rules] = await session.fetch(limits.override(name, words | _of_another_key(name, words, now), by))
+    now = next((row.rules for row in await session.fetch_all(limits.find()) if row.name == name), LimitRules())
+    [row] = await session.fetch(limits.override(name, change | _of_another_key(name, change, now), by))
     session.notify(Wakeup.limits_changed())
-    return _in_effect(json.loads(rules))
+    return _in_effect(row.rules)
 
 
-async def reset_limit(session: Session, name: str, *, declared: bool) -> Rules | None:
+async def reset_limit(session: Session, name: str, *, declared: bool) -> LimitRules | None:
     _check(name)
     rows = await session.fetch(limits.reset(name, declared=declared))
     if not rows:
         return None
     session.notify(Wakeup.limits_changed())
-    return _in_effect(json.loads(rows[0]))
+    return _in_effect(rows[0].rules)
 
 
-def said_of(
+def change_of(
     name: str, concurrency: LimitGiven | Unchanged | None, rate: RateGiven | Unchanged | None, fair_by: str | Unchanged | None
-) -> Rules:
+) -> ChangedRules:
     """The rules to write. A bound that is given replaces all fields of the old one."""
-    words: Rules = {}
+    change: ChangedRules = {}
     if not isinstance(concurrency, Unchanged):
-        words |= {"concurrency": None, "concurrency_per_key": None}
+        change |= {"concurrency": None, "concurrency_per_key": None}
     if not isinstance(rate, Unchanged):
-        words |= {"rate": None, "rate_per_key": None}
+        change |= {"rate": None, "rate_per_key": None}
     if not isinstance(fair_by, Unchanged):
-        words |= {"fair": None}
-    if not words:
+        change |= {"fair": None}
+    if not change:
         raise ConfigError(f"limit {name!r} is not changed: give concurrency=, rate= or fair_by=")
     rules = to_rules(
         None if isinstance(concurrency, Unchanged) else concurrency,
@@ -83,19 +82,19 @@ def said_of(
         None if isinstance(fair_by, Unchanged) else fair_by,
         what=f"limit {name!r}",
     )
-    return words | rules
+    return {**change, **rules}
 
 
-def _in_effect(rules: Rules) -> Rules:
+def _in_effect(rules: LimitRules) -> LimitRules:
     """A key without a bound limits nothing, as in the view limit_rules. It is kept in case a bound is set again."""
     return rules if BOUNDS.intersection(rules) else {}
 
 
-def _of_another_key(name: str, words: Rules, now: Rules) -> Rules:
+def _of_another_key(name: str, change: ChangedRules, now: LimitRules) -> ChangedRules:
     """A limit has one key: a new key must not change the bounds that are left unchanged."""
-    if "key" not in words or words["key"] == now.get("key"):
+    if "key" not in change or change["key"] == now.get("key"):
         return {}
-    if kept := [word for word in ("concurrency_per_key", "rate_per_key", "fair") if word in now and word not in words]:
+    if kept := [rule for rule in ("concurrency_per_key", "rate_per_key", "fair") if rule in now and rule not in change]:
         raise ConfigError(
             f"limit {name!r} has the key {now['key']!r} for its {' and '.join(kept)}, and a limit has one key: "
             f"give those again as well, or keep the key {now['key']!r}"

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from tenure.model.codec import InputCodec, OutputCodec
 from tenure.model.errors import ConfigError, UnknownKind
-from tenure.model.limits import kind_limit, queue_limit
+from tenure.model.limits import LimitRules, kind_limit, queue_limit
 from tenure.model.names import RESERVED, is_builtin
 from tenure.model.retries import Retry
 from tenure.model.routes import Route
@@ -74,7 +74,7 @@ class Kind:
     retention: timedelta | None = None
     """For how long its finished jobs are kept; None: as all others."""
     middleware: tuple[Middleware, ...] = ()
-    limits: Mapping[str, Any] = field(default_factory=dict)
+    limits: LimitRules = field(default_factory=LimitRules)
     """Its rules; empty when it is not limited."""
     builtin: bool = False
     """Part of Tenure: every worker runs it, without the app's middleware and hooks, and no list of the app's kinds has it."""
@@ -119,7 +119,7 @@ class Registry(Mapping[str, Kind]):
         self.more_queues: set[str] = set()
         """Queues that workers serve besides those of the kinds, because calls may name them."""
         self._schedules: dict[str, Schedule] = {}
-        self.queue_limits: dict[str, Mapping[str, Any]] = {}
+        self.queue_limits: dict[str, LimitRules] = {}
         """By queue: the rules that the code declares for it."""
 
     def declare(self, schedule: Schedule) -> None:
@@ -142,7 +142,7 @@ class Registry(Mapping[str, Kind]):
         return list(self._schedules.values())
 
     @property
-    def limits(self) -> dict[str, Mapping[str, Any]]:
+    def limits(self) -> dict[str, LimitRules]:
         """All that the code declares, by the names of the limits."""
         of_kinds = {kind_limit(name): kind.limits for name, kind in self._kinds.items() if kind.limits}
         return of_kinds | {queue_limit(queue): rules for queue, rules in self.queue_limits.items()}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from tenure.model.annotations import field_names
 from tenure.model.codec import InputCodec
@@ -21,8 +21,37 @@ from tenure.model.signatures import Parameter, Signature
 MOST = 1_000_000
 SHORTEST_WINDOW = 0.01  # seconds
 
-Rules = dict[str, Any]
-"""As they are stored: concurrency, concurrency_per_key, rate and rate_per_key ([starts, seconds]), key, otherwise, fair."""
+if TYPE_CHECKING:
+
+    class LimitRules(TypedDict, total=False):
+        """The rules of a limit, as they are stored."""
+
+        concurrency: int
+        concurrency_per_key: int
+        rate: list[float]
+        """Starts, and the seconds in which they may be."""
+        rate_per_key: list[float]
+        key: str
+        """The path through the input."""
+        otherwise: str
+        """The key of a job whose input does not have that path."""
+        fair: bool
+
+    class ChangedRules(TypedDict, total=False):
+        """Rules that are to be set at run time. None removes one that the code declares."""
+
+        concurrency: int | None
+        concurrency_per_key: int | None
+        rate: list[float] | None
+        rate_per_key: list[float] | None
+        key: str | None
+        otherwise: str | None
+        fair: bool | None
+
+else:
+    # pydantic describes the rules in the REST API. Before Python 3.12 it refuses `typing.TypedDict`, and typing_extensions is not
+    # imported before pydantic is needed.
+    LimitRules = ChangedRules = dict[str, Any]
 
 
 @checks_fields
@@ -72,12 +101,12 @@ def queue_limit(queue: str) -> str:
 
 def to_rules(
     concurrency: LimitGiven | None = None, rate: RateGiven | None = None, fair_by: str | None = None, *, what: str
-) -> Rules:
+) -> LimitRules:
     """Empty if nothing is limited. Errors name `what`."""
     limits = check_option("concurrency", partial(_limits, what=what), concurrency)
     rates = check_option("rate", partial(_rates, what=what), rate)
     check_option("fair_by", partial(_check_path, what="fair_by"), fair_by)
-    rules: Rules = {}
+    rules: LimitRules = {}
     for limit in limits:
         rules["concurrency" if limit.per is None else "concurrency_per_key"] = limit.most
     for one in rates:
@@ -91,14 +120,16 @@ def to_rules(
         raise ConfigError(
             f"{what}: per= and fair_by= name several keys ({named}), but a limit has one: give all of them the same"
         )
-    return rules | ({"key": paths.pop()} if paths else {})
+    if paths:
+        rules["key"] = paths.pop()
+    return rules
 
 
-def of_kind(rules: Rules, *, kind: str, signature: Signature, codec: InputCodec) -> Rules:
+def of_kind(rules: LimitRules, *, kind: str, signature: Signature, codec: InputCodec) -> LimitRules:
     """The same, with the path of the key in the stored input of this kind."""
     if "key" not in rules:
         return rules
-    path: str = rules["key"]
+    path = rules["key"]
     first, *rest = path.split(".")
     parameters = {parameter.name: parameter for parameter in signature.parameters}
     if codec.model_parameter is not None:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tenure.model.claimed_job import ClaimedJob
+from tenure.model.limits import ChangedRules, LimitRules
 from tenure.store.claim_replies import ClaimReply, JobPosition, LimitedClaimReply
 from tenure.store.json_columns import Json
-from tenure.store.query import ALL, INTEGER, TEXT, Pick, Query, array_literal
+from tenure.store.query import ALL, INTEGER, Pick, Query, array_literal
 
 
 class LearnedRow(NamedTuple):
     version: int
-    declared: Json[dict[str, object]]
+    declared: Json[dict[str, LimitRules]]
     """What the code declares, by name."""
     in_force: Json[list[str]]
     """The names of the limits in force."""
@@ -25,11 +26,17 @@ class LearnedRow(NamedTuple):
     """Some wait in groups of limits that no longer exist."""
 
 
+class RulesRow(NamedTuple):
+    """The rules in force after a change."""
+
+    rules: Json[LimitRules]
+
+
 class LimitRow(NamedTuple):
     name: str
-    rules: Json[dict[str, Any]]
-    declared: Json[dict[str, Any] | None]
-    override: Json[dict[str, Any] | None]
+    rules: Json[LimitRules]
+    declared: Json[LimitRules | None]
+    override: Json[ChangedRules | None]
     declared_at: datetime | None
     override_at: datetime | None
     override_by: str | None
@@ -79,19 +86,18 @@ def learn(queues: Iterable[str]) -> Query[LearnedRow]:
     return Query("limits/learn_limits", LearnedRow, {"queues": array_literal(list(queues))})
 
 
-def declare(limits: Mapping[str, Mapping[str, Any]]) -> Query[int]:
-    told = [{"name": name, "rules": rules} for name, rules in limits.items()]
-    return Query("limits/declare_limits", INTEGER, {"limits": json.dumps(told)})
+def declare(limits: Mapping[str, LimitRules]) -> Query[int]:
+    declared = [{"name": name, "rules": rules} for name, rules in limits.items()]
+    return Query("limits/declare_limits", INTEGER, {"limits": json.dumps(declared)})
 
 
-def override(name: str, rules: Mapping[str, Any], by: str | None) -> Query[str]:
-    """Returns the rules that hold, as JSON."""
-    return Query("limits/override_limit", TEXT, {"name": name, "rules": json.dumps(rules), "by": by})
+def override(name: str, change: ChangedRules, by: str | None) -> Query[RulesRow]:
+    return Query("limits/override_limit", RulesRow, {"name": name, "rules": json.dumps(change), "by": by})
 
 
-def reset(name: str, *, declared: bool = False) -> Query[str]:
-    """With `declared`, what the code declares is removed as well. Returns the rules that hold, as JSON."""
-    return Query("limits/reset_limit", TEXT, {"name": name, "all": declared})
+def reset(name: str, *, declared: bool = False) -> Query[RulesRow]:
+    """With `declared`, what the code declares is removed as well."""
+    return Query("limits/reset_limit", RulesRow, {"name": name, "all": declared})
 
 
 def find() -> Query[LimitRow]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pydantic import Field
 from typing_extensions import TypedDict
 
 from tenure.client.limits import LimitStatus
 from tenure.client.unchanged import UNCHANGED
-from tenure.model.limits import Limit, Rate
+from tenure.model.limits import Limit, LimitRules, Rate
 from tenure.model.options import check_option
 from tenure.web.api_routes import ApiCall, RequestModel
 from tenure.web.problems import Problem
@@ -38,7 +36,7 @@ class LimitList(TypedDict):
 
 class LimitReply(TypedDict):
     name: str
-    rules: dict[str, Any]
+    rules: LimitRules
     """The rules in effect."""
 
 
@@ -77,7 +75,7 @@ async def reset_limit(call: ApiCall) -> LimitReply:
     return {"name": name, "rules": rules}
 
 
-async def _rules(call: ApiCall, name: str) -> dict[str, Any] | None:
+async def _rules(call: ApiCall, name: str) -> LimitRules | None:
     return next((limit.rules for limit in await call.services.client.limits() if limit.name == name), None)
 
 

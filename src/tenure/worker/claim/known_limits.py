@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tenure.model.kinds import Registry
-from tenure.model.limits import kind_limit, queue_limit
+from tenure.model.limits import LimitRules, kind_limit, queue_limit
 from tenure.model.wakeup import Wakeup
 from tenure.periodic import jittered
 from tenure.store import limits
@@ -106,7 +106,7 @@ class KnownLimits:
         self._outdated_groups |= found.outdated or (changed and found.waiting)
         return changed
 
-    async def _declare(self, declared: dict[str, object]) -> bool:
+    async def _declare(self, declared: dict[str, LimitRules]) -> bool:
         """Writes the declared limits where the table differs, but not right after another process wrote something else."""
         now = time.monotonic()
         if now < self._next_declaration:
