@@ -146,14 +146,14 @@ BUGS = (
         name="claims_never_forgotten",
         breaks="the rows of claims whose jobs have ended pile up for as long as their worker lives",
         promise=Promise.RECORD,
-        edits=(Edit(ENGINE, "self._held_jobs.beat, self._ended_claims.beat)", "self._held_jobs.beat)"),),
+        edits=(Edit(ENGINE, "self._held_jobs.task, self._ended_claims.task)", "self._held_jobs.task)"),),
         caught_by=("tests/worker/test_ended_claims.py::test_no_row_is_left_of_claims_whose_jobs_have_ended",),
     ),
     Bug(
         name="held_jobs_not_compared",
         breaks="after a failover that lost its settlement, a job stays with a worker that has forgotten it",
         promise=Promise.OUTAGE,
-        edits=(Edit(ENGINE, "self._watch.checks, self._held_jobs.beat,", "self._watch.checks,"),),
+        edits=(Edit(ENGINE, "*of_runs, self._held_jobs.task,", "*of_runs,"),),
         caught_by=(
             f"{HELD}::test_after_a_failover_that_lost_the_settlement_the_job_runs_again",
             f"{HELD}::test_a_worker_with_jobs_of_its_own_requeues_only_the_unknown_one",
@@ -245,8 +245,8 @@ BUGS = (
         edits=(
             Edit(
                 ENGINE,
-                "        await self._slots.settled(until - time.monotonic())\n        for beat in self._tasks:\n"
-                "            await self._ended(beat, END_PATIENCE)\n",
+                "        await self._slots.settled(until - time.monotonic())\n        for periodic in self._tasks:\n"
+                "            await self._ended(periodic, END_PATIENCE)\n",
                 "        for task in self._tasks.values():\n            task.cancel()\n"
                 "        await asyncio.gather(*self._tasks.values(), return_exceptions=True)\n",
             ),

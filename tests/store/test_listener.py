@@ -46,7 +46,7 @@ async def listening(target, sender):
     async with Link(target, "listen") as link:
         ears = Listener(link, received.append, sender.send, alone=False)
         ears.start()
-        task = asyncio.create_task(ears.beat.run())
+        task = asyncio.create_task(ears.task.run())
         try:
             yield ears, received
         finally:

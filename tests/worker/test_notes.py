@@ -468,7 +468,7 @@ async def test_a_thread_that_reports_while_refused_notes_are_dropped_breaks_noth
         job_id, claim_id, updates, settled, reports = "job", "claim", None, False, True
 
     notes, run = UpdateWriter(RefusingLink(), watched=print, lost=print), FakeRun()  # type: ignore[arg-type]
-    notes.say(run, "info", "first", {})  # type: ignore[arg-type]
+    notes.log_line(run, "info", "first", {})  # type: ignore[arg-type]
     await notes.flush()
     notes._mark(run)  # type: ignore[arg-type]  # a thread had its line added before, and marks the run only now
     await notes.flush()

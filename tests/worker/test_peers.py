@@ -46,12 +46,12 @@ async def test_the_more_peers_the_fewer_claim(app, monkeypatch, peers, drawn, cl
         running = worker._engine
         running.peers = peers
         monkeypatch.setattr(random, "random", lambda: drawn)
-        running._claims._woken.clear()
+        running._claim_task._woken.clear()
         running.on_wakeup(Wakeup.new_jobs("default"))
-        assert running._claims._woken.is_set() is claims
-        running._claims._woken.clear()
+        assert running._claim_task._woken.is_set() is claims
+        running._claim_task._woken.clear()
         running.on_wakeup(Wakeup.missed())  # all claim
-        assert running._claims._woken.is_set()
+        assert running._claim_task._woken.is_set()
 
 
 async def test_a_worker_that_finds_more_than_it_can_take_wakes_the_others(app, database, monkeypatch):

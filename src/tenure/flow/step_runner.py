@@ -241,16 +241,16 @@ class StepRunner:
         return StepFailed(key, text)
 
     async def _committed_nevertheless(self, key: str) -> StepRow | None:
-        """A step in a transaction has failed for good, but its transaction may still be committed: by a thread that goes on after
-        its time limit, or by a COMMIT that was not answered. The failure is stored now, and from then on the transaction is
-        rolled back; unless it was committed before. Then it has not failed: its row is returned."""
+        """A step in a transaction has failed for good, but its transaction may still be committed: by a thread that continues
+        after its time limit, or by a COMMIT that was not answered. The failure is stored now, and from then on the transaction
+        is rolled back; unless it was committed before. Then it has not failed: its row is returned."""
         self.add_failures(key)
         await self.journal.flush()
         rows = await self._services.steps.load(self._run)
         return next((row for row in rows if row.name == key and row.state == "done"), None)
 
     def add_failures(self, only: str | None = None) -> None:
-        """A failure is recorded when the workflow goes on after it. If it ends the run instead, the next attempt tries the step
+        """A failure is recorded when the workflow continues after it. If it ends the run instead, the next attempt tries the step
         again (see `Journal.forget_failures`). `only`: that of this step."""
         failures = [failure for failure in self._failures if only in (None, failure.key)]
         self._failures = [failure for failure in self._failures if failure not in failures]

@@ -140,7 +140,7 @@ class ChildWorker:
             engine_settings(settings, hello.concurrency),
             notify=lambda wakeup: wakeups.notify(wakeup),  # noqa: PLW0108 - created below, from the engine's connections
             condemned=lambda: self._send(WorkerFoundCondemned()),
-            worn_out=lambda: self._request_stop(hello.grace),
+            needs_replacement=lambda: self._request_stop(hello.grace),
             events=app.events,
             name=self._name,
         )

@@ -50,10 +50,10 @@ class Listener:
         """The number of the connection that passed the test."""
         self._failed = 0
         self.not_delivering = False
-        self.beat = PeriodicTask("listener", self._turn)
+        self.task = PeriodicTask("listener", self._turn)
 
     def start(self) -> None:
-        self._link.listen(Receiver(self._link.database.channel, self._take, self._on_missed, self.beat.wake))
+        self._link.listen(Receiver(self._link.database.channel, self._take, self._on_missed, self.task.wake))
 
     def stop(self) -> None:
         self._link.unlisten()

@@ -155,7 +155,7 @@ async def check_schema(database: DatabaseTarget) -> None:
     with _named_errors():
         async with await connect(database, "migrate") as connection:
             applied = set(await _ledger(connection, database.schema))
-            where = "" if applied else await _whereabouts(connection, database.schema)
+            where = "" if applied else await _schemas_found(connection, database.schema)
     needed = newest_version()
     reached = max((version for version, phase in applied if phase == "pre"), default=None)
     if reached is None:
@@ -232,7 +232,7 @@ async def _ledger(connection: AsyncConnection[Any], schema: str) -> Ledger:
     return {(version, phase): (at, label) for version, phase, at, label in await cursor.fetchall()}
 
 
-async def _whereabouts(connection: AsyncConnection[Any], schema: str) -> str:
+async def _schemas_found(connection: AsyncConnection[Any], schema: str) -> str:
     """The way out where the schema is missing: the DSN may name the wrong database."""
     cursor = await connection.execute(
         "select n.nspname from pg_namespace n"

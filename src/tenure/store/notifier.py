@@ -33,14 +33,14 @@ class Notifier:
         self._pending: set[Wakeup] = set()
         self._gap = SHORTEST_GAP
         self._calls = 0
-        self.beat = PeriodicTask("notifier", self._turn)
+        self.task = PeriodicTask("notifier", self._turn)
 
     def notify(self, wakeup: Wakeup) -> None:
         self._calls += 1
         # If PostgreSQL refused one of them, the others of its statement would be lost as well.
         if wakeup not in self._pending and len(wakeup.payload().encode()) <= LONGEST_PAYLOAD:
             self._pending.add(wakeup)
-            self.beat.wake()
+            self.task.wake()
 
     async def send(self, *wakeups: Wakeup) -> bool:
         """Sends now. Returns whether that was possible; if not, listeners find out by polling."""

@@ -67,7 +67,7 @@ class Wakeups:
     def start(self, user: object = None, *, listening: bool = True) -> None:
         self._users.add(user)
         if "notifier" not in self._tasks:
-            self._tasks["notifier"] = asyncio.create_task(self._notifier.beat.run())
+            self._tasks["notifier"] = asyncio.create_task(self._notifier.task.run())
         if listening:
             self.listen()
 
@@ -75,7 +75,7 @@ class Wakeups:
         """Starts listening, for users that began without."""
         if "listener" not in self._tasks:
             self._listener.start()
-            self._tasks["listener"] = asyncio.create_task(self._listener.beat.run())
+            self._tasks["listener"] = asyncio.create_task(self._listener.task.run())
 
     async def stop(self, user: object = None) -> None:
         """Ends all of it when the last user stops."""

@@ -57,7 +57,7 @@ class RecordingServices:
         del run
         self.heartbeats += 1
 
-    def say(self, run: Run, level: str, message: str, fields: dict[str, Any]) -> None:
+    def log_line(self, run: Run, level: str, message: str, fields: dict[str, Any]) -> None:
         del run
         self.lines.append(LoggedLine(level, message, fields))
 

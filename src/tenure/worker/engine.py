@@ -85,13 +85,13 @@ class Engine:
         *,
         notify: Callable[[Wakeup], None],
         condemned: Callable[[], None],
-        worn_out: Callable[[], None] = lambda: None,
+        needs_replacement: Callable[[], None] = lambda: None,
         events: Events | None = None,
         name: str = "",
     ) -> None:
-        """`notify(wakeup)` wakes others after a commit; `condemned()` is called when this worker has lost its lease, `worn_out()`
-        when so many handlers ignored an abort that the process should be replaced. `name` is the worker's, for logs
-        and events."""
+        """`notify(wakeup)` wakes others after a commit; `condemned()` is called when this worker has lost its lease,
+        `needs_replacement()` when so many handlers ignored an abort that the process should be replaced. `name` is the worker's,
+        for logs and events."""
         self.worker_id = worker_id
         self._settings = settings
         self._scope = scope
@@ -114,21 +114,21 @@ class Engine:
             freed=self._on_freed,
             released=self._on_released,
             linked=self.on_wakeup,
-            doubt=lambda runs: self._watch.doubt(run.job_id for run in runs),
-            worn_out=worn_out,
+            doubt=lambda runs: self._monitor.doubt(run.job_id for run in runs),
+            needs_replacement=needs_replacement,
             events=events,
             levels=settings.failures,
             worker=name,
         )
-        self._watch = RunMonitor(self._slots, self._settle_link, settings.check_every)
+        self._monitor = RunMonitor(self._slots, self._settle_link, settings.check_every)
         # The next claim is sent before the jobs of the last one start: PostgreSQL works on it while they run.
-        self._claims = PeriodicTask("claimer", self._claim_turn, at_once=True)
+        self._claim_task = PeriodicTask("claimer", self._claim_turn, at_once=True)
         self._claim_counter = ClaimCounter()
         self.peers = 1
         """How many workers serve the same queues, including this one."""
         self._next_call = 0.0
         self._next_claim = 0.0
-        self._hungry = False
+        self._wants_more = False
         self._stopping = False
         self._last_found = 0.0
         self._empty_claims = 0
@@ -171,17 +171,17 @@ class Engine:
         return self._claimer.under_way.ids
 
     def start(self) -> None:
-        writes = (self._slots.settler.beat, self._slots.updates.beat)
-        beats = (self._claims, *writes, self._watch.beat, self._watch.checks, self._held_jobs.beat, self._ended_claims.beat)
-        self._tasks = {beat: asyncio.create_task(beat.run()) for beat in beats}
+        of_runs = (self._slots.settler.task, self._slots.updates.task, self._monitor.task, self._monitor.checks)
+        tasks = (self._claim_task, *of_runs, self._held_jobs.task, self._ended_claims.task)
+        self._tasks = {periodic: asyncio.create_task(periodic.run()) for periodic in tasks}
 
     def on_wakeup(self, wakeup: Wakeup) -> None:
         match wakeup.topic:
             case Topic.LOST:
-                self._watch.doubt([wakeup.subject] if wakeup.subject else self._slots.runs)
+                self._monitor.doubt([wakeup.subject] if wakeup.subject else self._slots.runs)
             case Topic.LIMITS:
                 self._claimer.limits_changed()
-                self._claims.wake()
+                self._claim_task.wake()
             case Topic.JOBS if wakeup.subject in self._scope.queues and self._is_called():
                 self._look_for_jobs()
             case Topic.MISSED:
@@ -190,7 +190,7 @@ class Engine:
     def _look_for_jobs(self) -> None:
         self._last_found = time.monotonic()
         self._claimer.nudge()
-        self._claims.wake()
+        self._claim_task.wake()
 
     def _is_called(self) -> bool:
         return random.random() * self.peers < WAKERS  # noqa: S311
@@ -216,23 +216,23 @@ class Engine:
         in an outage it keeps trying for the whole grace period. It never takes much longer."""
         self._stopping = True
         until = time.monotonic() + grace
-        await self._ended(self._claims, CLAIM_PATIENCE)
+        await self._ended(self._claim_task, CLAIM_PATIENCE)
         self._slots.requeue_waiting()
         await self._slots.drained(until - time.monotonic())
         self._slots.abort_all("shutdown")
         await self._slots.drained(ABORT_PATIENCE)
         self._slots.requeue_all()
         await self._slots.settled(until - time.monotonic())
-        for beat in self._tasks:
-            await self._ended(beat, END_PATIENCE)
+        for periodic in self._tasks:
+            await self._ended(periodic, END_PATIENCE)
         await self._slots.close()
         await self._claimer.close()
         await self._settle_link.close()
 
-    async def _ended(self, beat: PeriodicTask, patience: float) -> None:
+    async def _ended(self, periodic: PeriodicTask, patience: float) -> None:
         """Lets the current turn finish: a statement that is cut off may still be committed."""
-        beat.end()
-        if task := self._tasks.get(beat):
+        periodic.end()
+        if task := self._tasks.get(periodic):
             await asyncio.wait([task], timeout=patience)
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
@@ -247,7 +247,7 @@ class Engine:
         ahead = self._claimed_ahead()
         free = self._free_slots(ahead)
         if self._stopping or free <= 0:
-            self._hungry = True
+            self._wants_more = True
             return FOREVER
         if (pause := self._next_claim - time.monotonic()) > 0:
             return pause
@@ -261,13 +261,13 @@ class Engine:
             return CONDEMNED_REST
         finally:
             self._claimer.under_way.started()
-        self._hungry = len(runs) == free
+        self._wants_more = len(runs) == free
         self._empty_claims += not runs
-        if self._hungry and self.peers > WAKERS:
+        if self._wants_more and self.peers > WAKERS:
             self._call_others({run.queue for run in runs})
         if runs:
             self._last_found = time.monotonic()
-        if self._hungry:
+        if self._wants_more:
             return 0.0
         return min(self._settings.poll_busy if runs else self._idle_rest(), self._claimer.rest)
 
@@ -311,12 +311,12 @@ class Engine:
         if self._settings.next_job_delay and time.monotonic() >= self._next_claim:
             self._next_claim = time.monotonic() + self._settings.next_job_delay
         # While jobs wait for slots, a claim is worthwhile when half of them are gone.
-        if self._hungry and 2 * len(self._slots.waiting) <= self._claimed_ahead():
-            self._claims.wake()
+        if self._wants_more and 2 * len(self._slots.waiting) <= self._claimed_ahead():
+            self._claim_task.wake()
 
     def _on_released(self, run: Run) -> None:
         """A limit has room again: claims the next job, or wakes another worker if this one cannot."""
         self._claimer.released()
-        self._claims.wake()
+        self._claim_task.wake()
         if self._stopping or self._free_slots() <= 0:
             self._notify(Wakeup.new_jobs(run.queue))

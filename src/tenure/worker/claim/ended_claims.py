@@ -30,7 +30,7 @@ class EndedClaims:
         self._open: set[str] = set()
         self._others_left = False
         self._refused = RefusedRows("to delete a claim whose jobs have ended", "claim_id")
-        self.beat = PeriodicTask("ended claims", self._turn)
+        self.task = PeriodicTask("ended claims", self._turn)
 
     def add(self, claim_id: str) -> None:
         """A claim that may have a row."""

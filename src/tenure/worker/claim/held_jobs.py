@@ -65,12 +65,12 @@ class HeldJobs:
         self._doubts: list[float] = []
         self._next_idle_look = 0.0
         self._refused = RefusedRows("to requeue a job that is held by this worker but does not run in it")
-        self.beat = PeriodicTask("held jobs", self._turn)
+        self.task = PeriodicTask("held jobs", self._turn)
 
     def doubt(self) -> None:
         """A claim may have taken jobs of which this worker was not notified."""
         self._doubts = [time.monotonic() + seconds for seconds in AFTER_DOUBT]
-        self.beat.wake()
+        self.task.wake()
 
     async def _turn(self) -> float:
         now = time.monotonic()

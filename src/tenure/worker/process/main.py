@@ -205,7 +205,7 @@ class ProcessServices:
     def alive(self, run: Run) -> None:  # noqa: ARG002
         self.connection.send(Heartbeat())
 
-    def say(self, run: Run, level: str, message: str, fields: dict[str, Any]) -> None:  # noqa: ARG002
+    def log_line(self, run: Run, level: str, message: str, fields: dict[str, Any]) -> None:  # noqa: ARG002
         kept = {name: plain(value) for name, value in fields.items()}
         self.connection.send(SendLogLine(level, clean_text(message, LONGEST_LINE), kept))
 

@@ -59,7 +59,7 @@ log = logging.getLogger("tenure")
 START_PATIENCE = 60.0
 """Seconds for the start of a process and the imports of its handler."""
 
-LAST_WORDS = 0.2
+DRAIN_SECONDS = 0.2
 """Seconds for the last messages of a process that died to arrive."""
 
 
@@ -172,7 +172,7 @@ def _uses_django() -> bool:
 async def _end_stream_after_exit(process: asyncio.subprocess.Process, stream: MessageStream) -> None:
     """The end of the stream cannot be relied on: a process that the handler forked may hold it open."""
     await process.wait()
-    await asyncio.sleep(LAST_WORDS)
+    await asyncio.sleep(DRAIN_SECONDS)
     stream.end()
 
 
@@ -270,7 +270,7 @@ class ProcessPool:
                 case Heartbeat():
                     self._services.alive(run)
                 case SendLogLine(level, text, fields):
-                    self._services.say(run, level, text, fields)
+                    self._services.log_line(run, level, text, fields)
                 case Flush():
                     await self._services.flush(run)
                     process.send(Flushed())

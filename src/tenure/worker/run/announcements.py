@@ -40,7 +40,7 @@ class Announcements:
 
     def started(self, run: Run) -> None:
         if self._events.wants(JobStarted):
-            self._events.emit(JobStarted(**_names_of(run), **self._whereabouts(run)))
+            self._events.emit(JobStarted(**_names_of(run), **self._attempt_fields(run)))
 
     def settled(self, settlement: Settlement, watched: bool) -> None:
         if settlement.what == "crashed":  # whether it may run again is known only now
@@ -92,14 +92,14 @@ class Announcements:
         run = settlement.run
         return JobSettled(
             **_names_of(run),
-            **self._whereabouts(run),
+            **self._attempt_fields(run),
             state=State(settlement.state),
             what=settlement.what,
             ran=time.monotonic() - run.started,
             error=settlement.error,
         )
 
-    def _whereabouts(self, run: Run) -> dict[str, Any]:
+    def _attempt_fields(self, run: Run) -> dict[str, Any]:
         return {"queue": run.queue, "attempt": run.attempt, "worker_id": UUID(run.worker_id), "worker": self._worker}
 
 

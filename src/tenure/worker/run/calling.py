@@ -82,7 +82,7 @@ async def on_loop(kinds: Registry, ctx: Context) -> Any:
     try:
         if hooks or ctx._run.kind.atomic or ctx._run.kind.signature.provided:  # noqa: SLF001
             return await await_within(hooks, ctx, partial(_awaited, ctx, kinds.overrides))
-        # As `_awaited`, without a coroutine more: by far the most jobs come here.
+        # As `_awaited`, without a coroutine more: the most common case.
         kind = ctx._run.kind  # noqa: SLF001
         forked = forks()
         try:

@@ -281,4 +281,4 @@ class JobLog:
         kept = {clean_text(name): plain(value) for name, value in fields.items()}
         if self._logger.isEnabledFor(level):
             self._logger.log(level, "%s", text, extra={"fields": kept} if kept else None)
-        self._services.say(self._run, logging.getLevelName(level).lower(), text, kept)
+        self._services.log_line(self._run, logging.getLevelName(level).lower(), text, kept)

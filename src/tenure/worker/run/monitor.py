@@ -28,7 +28,7 @@ class RunMonitor:
         self._check_every = check_every
         self._doubted: set[str] = set()
         self._last_check = time.monotonic()
-        self.beat = PeriodicTask("watch", self._turn)
+        self.task = PeriodicTask("watch", self._turn)
         self.checks = PeriodicTask("check", self._check)
         """A task apart from the deadlines, because PostgreSQL may take long to answer."""
 

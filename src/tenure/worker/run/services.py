@@ -19,8 +19,8 @@ from tenure.worker.run.updates import UpdateWriter
 
 log = logging.getLogger("tenure")
 
-LAST_WORDS = 2.0
-"""Seconds for which a run's own transaction is held open to write what it said."""
+LONGEST_FLUSH = 2.0
+"""Seconds for which a run's own transaction is held open to write its last progress and log lines."""
 
 
 class RunServices(Protocol):
@@ -31,7 +31,7 @@ class RunServices(Protocol):
 
     def alive(self, run: Run) -> None: ...
 
-    def say(self, run: Run, level: str, message: str, fields: dict[str, Any]) -> None: ...
+    def log_line(self, run: Run, level: str, message: str, fields: dict[str, Any]) -> None: ...
 
     async def flush(self, run: Run) -> None:
         """Returns when all that the run has said is written, or cannot be."""
@@ -79,13 +79,13 @@ class LoopServices:
         self._loop = asyncio.get_running_loop()
         self.progress = updates.progress
         self.alive = updates.alive
-        self.say = updates.say
+        self.log_line = updates.log_line
 
     async def flush(self, run: Run) -> None:
-        """Needs a connection beside the one of the run's transaction. Where all are taken by others that wait like us, as
-        behind a small pooler, somebody must give in."""
+        """Needs a connection beside the one of the run's transaction. Where all are taken by others that wait in the same way,
+        as behind a small pooler, each stops waiting after some time."""
         try:
-            async with asyncio.timeout(LAST_WORDS):
+            async with asyncio.timeout(LONGEST_FLUSH):
                 await self._updates.flush([run])
         except TimeoutError:
             log.warning("the last progress and log lines of a run could not be written in time", extra=run.log_fields)

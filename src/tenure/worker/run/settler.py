@@ -79,7 +79,7 @@ class Settler:
         self._moved_on = asyncio.Event()
         self._unsure = False
         self._skipping_until = 0.0
-        self.beat = PeriodicTask("settler", self._turn)
+        self.task = PeriodicTask("settler", self._turn)
 
     @property
     def backlog(self) -> int:
@@ -94,7 +94,7 @@ class Settler:
     def add(self, settlement: Settlement) -> None:
         self._waiting.append(settlement)
         if len(self._waiting) == 1:
-            self.beat.wake()
+            self.task.wake()
 
     @property
     def runs(self) -> Iterator[Run]:

@@ -62,7 +62,7 @@ class Slots:
         released: Callable[[Run], None],
         linked: Callable[[Wakeup], None],
         doubt: Callable[[list[Run]], None],
-        worn_out: Callable[[], None],
+        needs_replacement: Callable[[], None],
         events: Events,
         levels: FailureLevels,
         worker: str,
@@ -71,7 +71,7 @@ class Slots:
         `linked(wakeup)` when the next link of a chain is enqueued, `doubt(runs)` when runs may no longer hold their jobs."""
         self._link = link
         self._freed = freed
-        self._worn_out = worn_out
+        self._needs_replacement = needs_replacement
         self._levels = levels
         self._worker = worker
         self._announcements = Announcements(
@@ -359,7 +359,7 @@ class Slots:
                 "too many handlers did not end when aborted: this process will be replaced",
                 extra={"handlers": len(self._abandoned)},
             )
-            self._worn_out()
+            self._needs_replacement()
 
     def _background(self, work: Coroutine[Any, Any, Any]) -> None:
         task = asyncio.create_task(work)

@@ -1,8 +1,8 @@
 """Writes what runs report: progress, log lines, heartbeats. Handlers never wait for it.
 
-Everything said between two writes goes out in one statement for all runs of the process, at once when it was quiet and
-every half second when it was not; that of watched runs more often (`update_pace`). Of progress only the latest word counts.
-Before a run's outcome is written, all it said is.
+What is reported between two writes is written by one statement for all runs of the process: at once after a pause, and every half
+second otherwise; that of watched runs more often (`update_pace`). Of several reports of progress, only the latest is written.
+Before the outcome of a run is written, all that it has reported is written.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class RunUpdates:
         self.watched = False
         """A client watched the job when this run was last written."""
 
-    def say(self, level: str, message: str, fields: dict[str, Any]) -> None:
+    def log_line(self, level: str, message: str, fields: dict[str, Any]) -> None:
         self.count += 1
         line: dict[str, Any] = {"n": self.count, "at": datetime.now(UTC).isoformat(), "level": level}
         line["message"] = clean_text(message, LONGEST_LINE)
@@ -82,7 +82,7 @@ class UpdateWriter:
         self._sending = asyncio.Lock()
         self._pace = UpdatePace()
         self._loop = asyncio.get_running_loop()
-        self.beat = PeriodicTask("updates", self._turn)
+        self.task = PeriodicTask("updates", self._turn)
 
     # From any thread
 
@@ -95,8 +95,8 @@ class UpdateWriter:
         self._of(run).alive = True
         self._mark(run)
 
-    def say(self, run: Run, level: str, message: str, fields: dict[str, Any]) -> None:
-        self._of(run).say(level, message, fields)
+    def log_line(self, run: Run, level: str, message: str, fields: dict[str, Any]) -> None:
+        self._of(run).log_line(level, message, fields)
         self._mark(run)
 
     def _of(self, run: Run) -> RunUpdates:
@@ -109,7 +109,7 @@ class UpdateWriter:
             return
         self._dirty.add(run)
         if len(self._dirty) == 1 or self._of(run).watched:
-            self._loop.call_soon_threadsafe(self.beat.wake)
+            self._loop.call_soon_threadsafe(self.task.wake)
 
     # On the loop
 
