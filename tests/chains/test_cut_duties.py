@@ -30,7 +30,7 @@ STATEMENTS = [
     "blockers/resolve_endings",
     "blockers/unblock_jobs",
     "blockers/end_blocked",
-    "events/place_events",
+    "events/number_events",
     "events/wake_waiting",
     "jobs/promote_jobs",
 ]

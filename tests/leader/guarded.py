@@ -57,7 +57,7 @@ WRITES: dict[str, Ask] = {
     "cleaning/clean_steps": lambda _, term: cleaning.clean_steps(term, limit=10, keep=60.0),
     "cleaning/clean_events": lambda _, term: cleaning.clean_events(term, limit=10, keep=60.0),
     "cleaning/clean_waits": lambda _, term: cleaning.clean_waits(term, limit=10),
-    "events/place_events": lambda _, term: events.place(term, limit=10),
+    "events/number_events": lambda _, term: events.number(term, limit=10),
     "events/wake_waiting": lambda _, term: events.wake(term, limit=10),
     "cleaning/clean_dead": lambda _, term: cleaning.clean_dead(term, limit=10, keep=60.0),
     "schedules/record_ticks": _record,

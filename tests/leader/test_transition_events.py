@@ -157,7 +157,7 @@ async def test_jobs_are_not_listed_without_a_subscriber(database):
     end_all(database)
     database.run(sent_events.emit('[{"name": "paid"}]'))
     database.run(blockers.resolve(term, limit=10))
-    database.run(sent_events.place(term, limit=10))
+    database.run(sent_events.number(term, limit=10))
     [unblocked] = database.fetch(blockers.unblock(term, limit=10))
     [woken] = database.fetch(sent_events.wake(term, limit=10))
     assert (unblocked.moved, unblocked.jobs, woken.touched, woken.jobs) == (1, [], 1, [])

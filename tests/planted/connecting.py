@@ -42,8 +42,8 @@ BUGS = (
         edits=(
             Edit(
                 CONNECTING,
-                'return {"target_session_attrs": "read-write"} if "," in hosts and not said else {}',
-                "return {} if hosts or said else {}",
+                'return {"target_session_attrs": "read-write"} if "," in hosts and not given else {}',
+                "return {} if hosts or given else {}",
             ),
         ),
         caught_by=("tests/outages/test_hosts.py::test_of_two_hosts_the_one_that_takes_writes_is_used",),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.planted.bug import Bug, Edit, Promise
 
 RECORD, SUSPEND = "store/sql/steps/record_steps.sql", "store/sql/workflows/suspend_jobs.sql"
-WAKE, PLACE = "store/sql/events/wake_waiting.sql", "store/sql/events/place_events.sql"
+WAKE, NUMBER = "store/sql/events/wake_waiting.sql", "store/sql/events/number_events.sql"
 RUNNER, JOURNAL, EXECUTION = "flow/step_runner.py", "flow/journal.py", "flow/execution.py"
 ORDERS = "tests/workflows/test_orders.py"
 STEPS, SLEEP, EVENTS = "tests/workflows/test_steps.py", "tests/workflows/test_sleep.py", "tests/workflows/test_events.py"
@@ -157,7 +157,7 @@ BUGS = (
         name="events_wake_no_checked_wait",
         breaks="an event that is sent after the resolver has looked at a wait does not wake its workflow",
         promise=Promise.TIME,
-        edits=(Edit(PLACE, "       set checked = false\n", "       set checked = true\n"),),
+        edits=(Edit(NUMBER, "       set checked = false\n", "       set checked = true\n"),),
         caught_by=(f"{EVENTS}::test_a_workflow_waits_for_an_event_and_gets_its_payload",),
     ),
     Bug(

@@ -366,7 +366,7 @@ BUGS = (
         name="refused_event_stops_all",
         breaks="one event that a trigger refuses keeps every workflow that waits for an event",
         promise=Promise.TIME,
-        edits=(Edit("store/sql/events/place_events.sql", "json_agg(u.id::text)", "json_agg(u.id)"),),
+        edits=(Edit("store/sql/events/number_events.sql", "json_agg(u.id::text)", "json_agg(u.id)"),),
         caught_by=(f"{REFUSED}::test_an_event_that_cannot_be_placed_blocks_no_other",),
     ),
     Bug(

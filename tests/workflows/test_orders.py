@@ -55,7 +55,7 @@ class SuspendedWorkflow:
 
     @property
     def resolver(self) -> list[Part]:
-        return [events.place(self.term, limit=10), None, events.wake(self.term, limit=10), None]
+        return [events.number(self.term, limit=10), None, events.wake(self.term, limit=10), None]
 
     @property
     def chain_resolver(self) -> list[Part]:

@@ -39,7 +39,7 @@ HOT: dict[str, tuple[Query, str]] = {
     "find": (events.find("paid", ""), "events_stream"),
     "find next": (events.find_next("paid", "", 5), "events_stream"),
     "signal": (events.signal(A, "paid", "1", None), "jobs_pkey"),
-    "place": (events.place(TERM, limit=100), "events_unseen"),
+    "place": (events.number(TERM, limit=100), "events_unseen"),
     "wake": (events.wake(TERM, limit=100), "waits_unchecked"),
     "clean steps": (cleaning.clean_steps(TERM, limit=100, keep=60.0), "steps_pkey"),
     "clean events": (cleaning.clean_events(TERM, limit=100, keep=60.0), "events_at"),

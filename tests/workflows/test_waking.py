@@ -31,7 +31,7 @@ def test_a_workflow_whose_row_is_locked_is_woken_later(database, other):
     with other.connection.transaction():
         other.sql("select 1 from tenure.jobs where id = %s for update", job)
         database.run(events.emit('[{"name": "paid"}]'))
-        database.run(events.place(term, limit=10))
+        database.run(events.number(term, limit=10))
         database.run(events.wake(term, limit=10))
         assert state_of(database, job) == "waiting"
     database.run(events.wake(term, limit=10))
@@ -92,7 +92,7 @@ def test_a_wait_that_is_written_again_while_the_resolver_looks_at_it_is_looked_a
     claim = database.claim(worker)
     term = database.term("resolver")
     database.run(events.emit('[{"name": "paid"}]'))
-    database.run(events.place(term, limit=10))
+    database.run(events.number(term, limit=10))
     with ThreadPoolExecutor(1) as threads:
         with other.connection.transaction():
             outcome = {"id": job, "claim_id": claim.id, "steps": [], "waits": waits, "chains": [], "missing": 0}

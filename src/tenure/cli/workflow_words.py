@@ -26,18 +26,18 @@ def wait_words(step: StepStatus, job: JobStatus) -> str:
 
 def signal_of(step: StepStatus, job: JobStatus) -> str | None:
     """The signal that the step waits for."""
-    told: dict[str, Any] = step.output if isinstance(step.output, dict) else {}
+    fields: dict[str, Any] = step.output if isinstance(step.output, dict) else {}
     # Signals are events whose key is the chain of the workflow.
-    is_signal = step.what in ("wait", "event") and told.get("key") in {str(job.id), str(job.chain_id)}
-    return told.get("event") if is_signal and step.state == "open" else None
+    is_signal = step.what in ("wait", "event") and fields.get("key") in {str(job.id), str(job.chain_id)}
+    return fields.get("event") if is_signal and step.state == "open" else None
 
 
 def _awaited(step: StepStatus, job: JobStatus) -> str:
-    told: dict[str, Any] = step.output if isinstance(step.output, dict) else {}
+    fields: dict[str, Any] = step.output if isinstance(step.output, dict) else {}
     if (signal := signal_of(step, job)) is not None:
         return f"signal {signal}"
-    key = f" with key {told['key']}" if told.get("key") else ""
-    return f"event {told.get('event', step.name)}{key}"
+    key = f" with key {fields['key']}" if fields.get("key") else ""
+    return f"event {fields.get('event', step.name)}{key}"
 
 
 def result_words(step: StepStatus) -> str | None:

@@ -52,8 +52,8 @@ async def _note_other_waits(context: CommandContext, job_id: UUID, name: str) ->
     """A signal is kept until it is asked for, so a misspelled one would wait unnoticed."""
     status = await context.app.workflows.get(job_id)
     if status.waits and name not in {signal_of(step, status.job) for step in status.waits}:
-        told = ", ".join(wait_words(step, status.job) for step in status.waits)
-        output.note(f"it does not wait for this signal now, but for: {told}")
+        waits = ", ".join(wait_words(step, status.job) for step in status.waits)
+        output.note(f"it does not wait for this signal now, but for: {waits}")
 
 
 @click.command()

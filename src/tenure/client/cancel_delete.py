@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from tenure.client.filters import Filters
-from tenure.client.lock_retry import Patience, Refusals, batches, persist
+from tenure.client.lock_retry import LockRetry, Refusals, batches, persist
 from tenure.client.pages import live_ids
 from tenure.model.errors import ConfigError, JobNotFound, NotPossible
 from tenure.model.event_bus import Events
@@ -110,14 +110,14 @@ def cancel_borrowed_sync(
     database, borrowed = runtime.database(), borrow_checked_sync(runtime, conn)
     cancellation = Cancellation(runtime.events, reason, by, force=force)
     for batch in batches(dict.fromkeys(ids)):
-        patience, left = Patience(), batch
+        retry, left = LockRetry(), batch
         while True:
             left, wakeups = cancellation.take(borrowed.fetch_sync(cancellation.query(left), database.schema))
             if wakeups and runtime.notifies_in_transactions():
                 borrowed.fetch_sync(queues.notify(database.channel, wakeups), database.schema)
             if not left:
                 break
-            time.sleep(patience.pause(left))
+            time.sleep(retry.pause(left))
     if not cancellation.done:
         _check_found(borrowed.fetch_sync(jobs.find_all(ids), database.schema), ids)
     return cancellation.done
@@ -154,8 +154,8 @@ async def delete(runtime: ClientRuntime, ids: Iterable[UUID], *, force: bool) ->
             for row in removed:
                 runtime.events.emit(JobDeleted(job_id=row.id, kind=row.kind))
         if not force and (running := [row.id for row in answers if row.ran and not row.done]):
-            told = "is running" if len(running) == 1 else "are running"
-            raise NotPossible(running, f"{told}: cancel first and then delete, or delete with force=True")
+            verb = "is running" if len(running) == 1 else "are running"
+            raise NotPossible(running, f"{verb}: cancel first and then delete, or delete with force=True")
         return [row.id for row in answers if not row.done]
 
     await refusals.persist(ids, ask)

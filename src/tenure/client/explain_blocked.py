@@ -19,17 +19,17 @@ def blocked_by(facts: ExplainFacts) -> list[Reason]:
     else:
         found = list(_missing(blocked))
     if not facts.resolver:
-        told = "no process unblocks jobs: the resolver duty has no holder; start a worker, which takes it over"
-        found.append(Reason("no_resolver", told))
+        text = "no process unblocks jobs: the resolver duty has no holder; start a worker, which takes it over"
+        found.append(Reason("no_resolver", text))
     return found
 
 
 def _open(blocked: Blocked) -> Reason:
-    told = (
+    text = (
         f"the group is open: it has {blocked.total} members, and app.map() is still adding some, or was interrupted; "
         "in that case repeat the call with the same key= and items, or cancel the group"
     )
-    return Reason("open_group", told)
+    return Reason("open_group", text)
 
 
 def _missing(blocked: Blocked) -> Iterator[Reason]:
@@ -41,11 +41,11 @@ def _missing(blocked: Blocked) -> Iterator[Reason]:
         "blocked", f"it waits for {_chains(blocked.missing or 0)} ({ended} of {blocked.total} have ended): {named}{others}"
     )
     if any(chain.state == State.DEAD_LETTER for chain in blocked.chains) and blocked.on_failure == "wait":
-        told = (
+        text = (
             "a chain that it waits for is a dead letter; it waits until that is replayed and completes, and is canceled when the "
             "dead letter is removed after its retention: replay it, or cancel this job"
         )
-        yield Reason("blocker_failed", told)
+        yield Reason("blocker_failed", text)
 
 
 def _named(chain: MissingChain) -> str:

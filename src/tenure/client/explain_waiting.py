@@ -19,8 +19,8 @@ def waits_for(facts: ExplainFacts) -> list[Reason]:
         return [Reason("waiting", "it waits for a time, an event or another job, and continues by itself when that happens")]
     found = [Reason("waiting", _told(step)) for step in facts.waits]
     if not facts.resolver:
-        told = "no process wakes workflows when their events are sent: the resolver duty has no holder; start a worker"
-        found.append(Reason("no_resolver", told))
+        text = "no process wakes workflows when their events are sent: the resolver duty has no holder; start a worker"
+        found.append(Reason("no_resolver", text))
     return found
 
 

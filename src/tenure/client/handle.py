@@ -308,8 +308,8 @@ class Handle(Generic[R_co]):
         await signal_job(self._runtime, self.id, name, payload, by)
 
     async def query(self) -> Any:
-        """What the workflow said about itself by `ctx.set_status()`; None if nothing. If it has begun again by
-        `ctx.continue_as_new()`, what its current run said."""
+        """What the workflow reported about itself by `ctx.set_status()`; None if nothing. If it has begun again by
+        `ctx.continue_as_new()`, what its current run reported."""
         from tenure.store import steps  # noqa: PLC0415
 
         rows = await self._reads()(steps.find_status(str(self.id)))

@@ -32,7 +32,7 @@ Ask = Callable[[list[UUID]], Awaitable[list[UUID]]]
 """Returns the jobs that were locked."""
 
 
-class Patience:
+class LockRetry:
     """Waits before the next try. Raises `JobsLocked` after `PATIENCE` seconds."""
 
     def __init__(self) -> None:
@@ -53,10 +53,10 @@ class Patience:
 async def persist(ids: Iterable[UUID], ask: Ask) -> None:
     """Asks for the jobs in batches, and again for the ones that were locked."""
     for batch in batches(dict.fromkeys(ids)):
-        patience = Patience()
+        retry = LockRetry()
         left = await ask(batch)
         while left:
-            await patience.wait_for(left)
+            await retry.wait_for(left)
             left = await ask(left)
 
 

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from tenure.client.cancel_delete import cleaned
 from tenure.client.filters import Filters
-from tenure.client.lock_retry import Patience, Refusals, batches
+from tenure.client.lock_retry import LockRetry, Refusals, batches
 from tenure.client.pages import live_ids
 from tenure.client.status import JobStatus
 from tenure.client.unchanged import UNCHANGED
@@ -36,7 +36,7 @@ _WAY_OUT = {
 
 async def retry(runtime: ClientRuntime, job_id: UUID, by: str | None) -> UUID:
     """Runs it as soon as possible. Returns the id of the job that will run: a copy, if the job is finished."""
-    session, patience = runtime.session(), Patience()
+    session, retry = runtime.session(), LockRetry()
     by = cleaned(by)
     while rows := await session.fetch(jobs.retry(job_id, by)):
         found = rows[0]
@@ -50,7 +50,7 @@ async def retry(runtime: ClientRuntime, job_id: UUID, by: str | None) -> UUID:
             raise KeyTaken({job_id: found.holder})
         if state in _WAY_OUT:
             raise NotPossible([job_id], _WAY_OUT[state])
-        await patience.wait_for([job_id])
+        await retry.wait_for([job_id])
     return await _retry_finished(runtime, job_id, by)
 
 

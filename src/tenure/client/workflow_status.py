@@ -64,15 +64,15 @@ class WorkflowStatus:
     job: JobStatus
     steps: tuple[StepStatus, ...]
     status: Any
-    """What the workflow said about itself by `ctx.set_status()`."""
+    """What the workflow reported about itself by `ctx.set_status()`."""
 
     @classmethod
     def of(cls, job: JobStatus, rows: list[StepListRow]) -> WorkflowStatus:
-        said = next((row.output for row in rows if row.what == "status"), None)
+        status = next((row.output for row in rows if row.what == "status"), None)
         steps = tuple(StepStatus.from_row(row) for row in rows if row.what not in HIDDEN)
         if job.state.finished or job.state == State.DEAD_LETTER:
             steps = tuple(step.ended(job.finished_at) for step in steps)
-        return cls(job=job, steps=steps, status=None if said is None else json.loads(said))
+        return cls(job=job, steps=steps, status=None if status is None else json.loads(status))
 
     @property
     def held(self) -> str | None:

@@ -25,7 +25,7 @@ class Blocker:
 
     @staticmethod
     def from_row(row: BlockerRow) -> Blocker:
-        return Blocker(row.chain_id, row.met, row.kind, row.state)
+        return Blocker(row.chain_id, row.ended, row.kind, row.state)
 
     def to_json(self) -> dict[str, Any]:
         return {"chain_id": str(self.chain_id), "ended": self.ended, "kind": self.kind, "state": self.state}

@@ -157,7 +157,7 @@ class Children:
                 continues = self._run.fence > 1
                 query = blockers.find(self._run.job_id, after=FIRST_CHILD, most=MOST_BLOCKERS)
                 rows = await self._steps.read(query) if continues else []
-                self._endings = {str(row.chain_id): row for row in rows if row.met and row.number < 0}
+                self._endings = {str(row.chain_id): row for row in rows if row.ended and row.number < 0}
             return self._endings
 
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from uuid import UUID
 
-from tenure.client.lock_retry import Patience
+from tenure.client.lock_retry import LockRetry
 from tenure.flow.access import Access, wakeups_of
 from tenure.model.errors import JobNotFound, NotPossible
 from tenure.model.event_bus import Events
@@ -34,7 +34,7 @@ async def complete(
 ) -> UUID:
     """Ends the live link. If another one takes its place meanwhile, or its row is locked, it is tried again. `check` raises for a
     link that the caller may not complete, or not with this output: it is asked about the very one that is."""
-    patience = Patience()
+    retry = LockRetry()
     while True:
         link = await _live_link(access, given)
         await check(link)
@@ -44,7 +44,7 @@ async def complete(
             if events.wants(JobCompleted):
                 events.emit(JobCompleted(job_id=link.id, kind=link.kind, by=by))
             return link.id
-        await access.pause(patience.pause([link.id]))
+        await access.pause(retry.pause([link.id]))
 
 
 async def _live_link(access: Access, given: UUID) -> JobRow:

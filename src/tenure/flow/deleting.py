@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from tenure.client.lock_retry import BATCH, Patience, batches
+from tenure.client.lock_retry import BATCH, LockRetry, batches
 from tenure.flow.access import Access, wakeups_of
 from tenure.model.errors import NotPossible
 from tenure.model.event_bus import Events
@@ -37,7 +37,7 @@ async def delete(access: Access, given: Sequence[UUID], *, cascade: bool, events
 async def _delete_links(access: Access, chain_ids: list[UUID], events: Events) -> set[UUID]:
     """Until no link is left: a run may add one while the others are deleted, and a row may be locked."""
     existed: set[UUID] = set()
-    patience = Patience()
+    retry = LockRetry()
     while links := await access.fetch(chains.find_links(chain_ids, most=MOST_LINKS)):
         existed |= {link.chain_id for link in links}
         ids = [link.id for link in links]
@@ -50,5 +50,5 @@ async def _delete_links(access: Access, chain_ids: list[UUID], events: Events) -
                 for row in rows:
                     events.emit(JobDeleted(job_id=row.id, kind=row.kind))
         if removed < len(ids):
-            await access.pause(patience.pause(ids))
+            await access.pause(retry.pause(ids))
     return existed

@@ -19,8 +19,8 @@ def tree(chain: Chain) -> str:
     lines = [f"chain {chain.id}  {chain.state.value}"]
     for link in chain.links:
         job, is_last = link.job, link is chain.links[-1]
-        told = f"{link.number}  {inline(job.kind, 60)}  {job.state.value}  {job.id}{_times(link)}"
-        lines.append(f"{'└' if is_last else '├'}─ {told}")
+        text = f"{link.number}  {inline(job.kind, 60)}  {job.state.value}  {job.id}{_times(link)}"
+        lines.append(f"{'└' if is_last else '├'}─ {text}")
         lines += [f"{' ' if is_last else '│'}     {line}" for line in _below(link)]
     return "\n".join(lines) + "\n"
 

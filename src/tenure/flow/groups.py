@@ -146,7 +146,7 @@ class Group(Generic[R_co]):
         inner: set[UUID] = set()
         while rows := await read(blockers.find(str(self.id), most=PAGE, after=after, outputs=False)):
             after = rows[-1].number
-            canceled += await self._cancel_chains([row.chain_id for row in rows if not row.met], inner, reason, by)
+            canceled += await self._cancel_chains([row.chain_id for row in rows if not row.ended], inner, reason, by)
             # By an earlier call that was interrupted before it had canceled their members.
             inner |= {row.chain_id for row in rows if row.kind == GROUP_KIND and row.state == State.CANCELED}
         for group_id in inner:

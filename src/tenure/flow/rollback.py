@@ -22,7 +22,7 @@ MARK = "(rollback)"
 """The name under which it is recorded that the workflow is rolled back."""
 
 PERSISTENT = Retry(max_attempts=20)
-"""How an undo is tried again if nothing else is said."""
+"""How an undo is tried again if nothing else is given."""
 
 
 class Undo(NamedTuple):

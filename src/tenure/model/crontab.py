@@ -124,8 +124,8 @@ def _check(text: str, fields: str) -> None:
     try:
         first = next(_walls(fields, datetime(2000, 1, 1)), None)  # noqa: DTZ001 - any time works
     except CronSimError as error:
-        told = re.sub(r"^Bad ", "wrong ", str(error)).lower()
-        raise ConfigError(f"cron {text!r} cannot be read: {told}; the fields are {FIELDS}") from None
+        problem = re.sub(r"^Bad ", "wrong ", str(error)).lower()
+        raise ConfigError(f"cron {text!r} cannot be read: {problem}; the fields are {FIELDS}") from None
     except (AssertionError, ValueError, TypeError):
         raise ConfigError(f"cron {text!r} cannot be read; the fields are {FIELDS}") from None
     if first is None:

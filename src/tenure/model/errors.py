@@ -130,10 +130,10 @@ class InvalidJobId(JobNotFound):
 class JobUnfinished(TenureError):  # noqa: N818
     """The job has no result (yet)."""
 
-    def __init__(self, job_id: UUID, kind: str, told: str) -> None:
+    def __init__(self, job_id: UUID, kind: str, problem: str) -> None:
         self.job_id = job_id
         self.kind = kind
-        super().__init__(f"job {job_id} ({kind}) {told}")
+        super().__init__(f"job {job_id} ({kind}) {problem}")
 
 
 class JobFailed(JobUnfinished):
@@ -155,8 +155,8 @@ class JobFailed(JobUnfinished):
 class JobCanceled(JobUnfinished):
     def __init__(self, job_id: UUID, kind: str, reason: str | None) -> None:
         self.reason = reason
-        told = reason or "no reason given"
-        super().__init__(job_id, kind, f"was {told}" if told.startswith("canceled") else f"was canceled: {told}")
+        why = reason or "no reason given"
+        super().__init__(job_id, kind, f"was {why}" if why.startswith("canceled") else f"was canceled: {why}")
 
 
 class ResultTimeout(JobUnfinished, TimeoutError):  # noqa: N818
@@ -170,9 +170,9 @@ class ResultTimeout(JobUnfinished, TimeoutError):  # noqa: N818
 class NotPossible(TenureError):  # noqa: N818 - reads as the fact it states
     """The job's state does not allow it. Nothing was changed."""
 
-    def __init__(self, ids: Collection[UUID], told: str) -> None:
+    def __init__(self, ids: Collection[UUID], problem: str) -> None:
         self.ids = list(ids)
-        super().__init__(f"{_named(self.ids)} {told}")
+        super().__init__(f"{_named(self.ids)} {problem}")
 
 
 class KeyTaken(NotPossible):
@@ -182,8 +182,8 @@ class KeyTaken(NotPossible):
         self.holders = dict(holders)
         """By the id of the dead letter: the job that has its key."""
         others = ", ".join(str(job_id) for job_id in list(self.holders.values())[:3])
-        told = f"cannot run again while job {others} has the same key: wait until that one is over, or cancel it"
-        super().__init__(list(self.holders), told)
+        problem = f"cannot run again while job {others} has the same key: wait until that one is over, or cancel it"
+        super().__init__(list(self.holders), problem)
 
 
 class JobsLocked(TenureError):  # noqa: N818
@@ -191,8 +191,8 @@ class JobsLocked(TenureError):  # noqa: N818
 
     def __init__(self, ids: Collection[UUID], seconds: float) -> None:
         self.ids = list(ids)
-        told = f"held by another transaction for more than {seconds:g} s: find it in pg_stat_activity, end it and try again"
-        super().__init__(f"{_named(self.ids)} {told}")
+        problem = f"held by another transaction for more than {seconds:g} s: find it in pg_stat_activity, end it and try again"
+        super().__init__(f"{_named(self.ids)} {problem}")
 
 
 class JobsRefused(TenureError):  # noqa: N818
@@ -205,10 +205,10 @@ class JobsRefused(TenureError):  # noqa: N818
         self.ids = list(self.reasons)
         self.done = done
         """How many others were changed."""
-        told = "; ".join(list(dict.fromkeys(self.reasons.values()))[:3])
+        listed = "; ".join(list(dict.fromkeys(self.reasons.values()))[:3])
         way_out = "remove the cause, such as a trigger or a constraint, and try again"
         others = f"{done} other jobs were changed" + (", and the call stopped there" if stopped else "")
-        super().__init__(f"PostgreSQL refuses to change {_named(self.ids)}: {told}; {others}; {way_out}")
+        super().__init__(f"PostgreSQL refuses to change {_named(self.ids)}: {listed}; {others}; {way_out}")
 
 
 class ScheduleNotFound(TenureError):  # noqa: N818 - reads as the fact it states
@@ -220,9 +220,9 @@ class ScheduleNotFound(TenureError):  # noqa: N818 - reads as the fact it states
 class ScheduleConflict(TenureError):  # noqa: N818
     """Code declares the schedule, or another process changed it first. Nothing was changed."""
 
-    def __init__(self, name: str, told: str) -> None:
+    def __init__(self, name: str, problem: str) -> None:
         self.name = name
-        super().__init__(f"schedule {name!r} {told}")
+        super().__init__(f"schedule {name!r} {problem}")
 
 
 class TransactionAborted(TenureError):  # noqa: N818 - reads as the fact it states

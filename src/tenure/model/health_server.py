@@ -54,14 +54,14 @@ class ServerSetting:
     def findings(self) -> Iterator[Finding]:
         expected = EXPECTED.get(self.name)
         if self.name in DURABLE and self.value not in DURABLE[self.name]:
-            told = f"{self.name} is {self.value} for {self.where}: a crash of the server may lose accepted jobs"
-            yield Finding("not_durable", told, self.reset)
+            text = f"{self.name} is {self.value} for {self.where}: a crash of the server may lose accepted jobs"
+            yield Finding("not_durable", text, self.reset)
         elif expected and self.value not in expected:
-            told = f"{self.name} is {self.value} for {self.where}: statements do not behave as Tenure requires"
-            yield Finding("hostile_setting", told, self.reset)
+            text = f"{self.name} is {self.value} for {self.where}: statements do not behave as Tenure requires"
+            yield Finding("hostile_setting", text, self.reset)
         elif self.name in SHORTEST and 0 < (seconds := _seconds(self.value)) < SHORTEST[self.name]:
-            told = f"{self.name} is {self.value} for {self.where}: under {span(seconds)}, it ends statements that would succeed"
-            yield Finding("hostile_setting", told, self.reset)
+            text = f"{self.name} is {self.value} for {self.where}: under {span(seconds)}, it ends statements that would succeed"
+            yield Finding("hostile_setting", text, self.reset)
 
 
 def _seconds(value: str) -> float:

@@ -45,7 +45,7 @@ class ArmedRow(NamedTuple):
 class ResolvedRow(NamedTuple):
     holds: bool
     endings: int
-    told: int
+    notified: int
     """Jobs that wait for them."""
     ready: int
     """Of these, jobs that wait for nothing more."""
@@ -81,8 +81,8 @@ class BlockerRow(NamedTuple):
 
     number: int
     chain_id: UUID
-    met: bool
-    """It has ended. What follows is null if not."""
+    ended: bool
+    """What follows is null if not."""
     job_id: UUID | None
     """Its last link."""
     kind: str | None

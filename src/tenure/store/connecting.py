@@ -140,8 +140,8 @@ def target(dsn: str) -> dict[str, Any]:
     """With several hosts, connect to a writable one: the first may be a standby. An explicit choice in the DSN wins."""
     parts = conninfo_to_dict(dsn)
     hosts = str(parts.get("host") or parts.get("hostaddr") or os.environ.get("PGHOST") or "")
-    said = parts.get("target_session_attrs") or os.environ.get("PGTARGETSESSIONATTRS")
-    return {"target_session_attrs": "read-write"} if "," in hosts and not said else {}
+    given = parts.get("target_session_attrs") or os.environ.get("PGTARGETSESSIONATTRS")
+    return {"target_session_attrs": "read-write"} if "," in hosts and not given else {}
 
 
 @cache
@@ -171,6 +171,6 @@ async def check_settings(database: DatabaseTarget) -> None:
 
 def _options(dsn: str, settings: Mapping[str, str]) -> str:
     """Options of the DSN come first, so that ours win."""
-    said = str(conninfo_to_dict(dsn).get("options") or os.environ.get("PGOPTIONS") or "")
+    given = str(conninfo_to_dict(dsn).get("options") or os.environ.get("PGOPTIONS") or "")
     ours = [f"-c {name}=" + value.replace(" ", "\\ ") for name, value in settings.items()]
-    return " ".join([said, *ours]).strip()
+    return " ".join([given, *ours]).strip()

@@ -17,7 +17,7 @@ class EventRow(NamedTuple):
     """In the stream of its name and key, in the order in which they were committed."""
 
 
-class PlacedRow(NamedTuple):
+class NumberedEventsRow(NamedTuple):
     holds: bool
     touched: int
     peeked: Json[list[str]]
@@ -54,8 +54,8 @@ def find_next(name: str, key: str, after: int) -> Query[EventRow]:
     return Query("events/next_event", EventRow, {"name": name, "key": key, "after": after})
 
 
-def place(term: Term, *, limit: int, pick: Pick = ALL) -> Query[PlacedRow]:
-    return Query("events/place_events", PlacedRow, {**guard(term), **pick.values(limit)})
+def number(term: Term, *, limit: int, pick: Pick = ALL) -> Query[NumberedEventsRow]:
+    return Query("events/number_events", NumberedEventsRow, {**guard(term), **pick.values(limit)})
 
 
 def wake(term: Term, *, limit: int, listing: bool = False, pick: Pick = ALL) -> Query[WokenRow]:

@@ -82,22 +82,22 @@ def translated(
         return Refused(f"text that cannot be sent ({words(error, dsn)})", "22021", statement=statement, server=server)
     if not isinstance(error, psycopg.Error | OSError):
         return None
-    said = words(error, dsn)
+    text = words(error, dsn)
     reason = _outage(error)
     if reason and _is_raised_inside(error, schema):
-        refusal = Refused(said, getattr(error, "sqlstate", None), statement=statement, server=server, is_configuration=True)
-        return FailedInside(f"a trigger or function that is not Tenure's failed: {said}", refusal)
+        refusal = Refused(text, getattr(error, "sqlstate", None), statement=statement, server=server, is_configuration=True)
+        return FailedInside(f"a trigger or function that is not Tenure's failed: {text}", refusal)
     if reason:
         kind = ConnectionRejected if reason.lasting else StoreUnavailable
         # Without a code it is the connection that failed, not the statement.
         asked = statement if getattr(error, "sqlstate", None) else ""
-        return kind(reason.text(said), cause=reason.cause, statement=asked, server=server)
+        return kind(reason.text(text), cause=reason.cause, statement=asked, server=server)
     if is_missing_schema(error, schema):
         return schema_missing(error, connection)
     denied = isinstance(error, errors.InsufficientPrivilege) and not _is_foreign(error, schema)
     if denied:
-        said += "; `tenure sql --roles` prints the grants that are needed"
-    return Refused(said, getattr(error, "sqlstate", None), statement=statement, server=server, is_configuration=denied)
+        text += "; `tenure sql --roles` prints the grants that are needed"
+    return Refused(text, getattr(error, "sqlstate", None), statement=statement, server=server, is_configuration=denied)
 
 
 # Of a statement that was canceled, a server that ends or has no resources left, the user's function is not the reason.
@@ -145,10 +145,10 @@ def is_poison(error: BaseException) -> bool:
 def words(error: BaseException, dsn: str = "") -> str:
     """The message of PostgreSQL on one line, without DETAIL (it may show rows), statement and password."""
     primary = error.diag.message_primary if isinstance(error, psycopg.Error) else None
-    said = " ".join((primary or str(error)).split()) or type(error).__name__
+    text = " ".join((primary or str(error)).split()) or type(error).__name__
     for secret in _secrets(dsn):
-        said = said.replace(secret, "***")
-    return said
+        text = text.replace(secret, "***")
+    return text
 
 
 def _secrets(dsn: str) -> list[str]:

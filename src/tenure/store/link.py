@@ -247,7 +247,7 @@ class Link:
                 self._lock.release()
 
     async def _fail(self, error: psycopg.Error | OSError | UnicodeError, canceled_before: int) -> NoReturn:
-        told = faults.translated(
+        translated = faults.translated(
             error,
             schema=self.database.schema,
             statement=self._asked,
@@ -255,14 +255,14 @@ class Link:
             dsn=self.database.dsn,
             connection=self._connection,
         )
-        keeps = isinstance(told, faults.Refused | SchemaMismatch) or getattr(told, "cause", "") in KEEPS
+        keeps = isinstance(translated, faults.Refused | SchemaMismatch) or getattr(translated, "cause", "") in KEEPS
         if not (keeps and self._is_idle):
             await self._lose()
         # This task was canceled meanwhile, and the driver raises only the statement's error.
         if cancellations() > canceled_before:
             await self._lose()
             raise asyncio.CancelledError from error
-        raise (told or error) from error
+        raise (translated or error) from error
 
     @asynccontextmanager
     async def _limited(self, within: float) -> AsyncIterator[None]:

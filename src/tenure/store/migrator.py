@@ -198,13 +198,13 @@ async def _to_run(
     old = await _old_workers(connection, schema, posts[-1].version)
     if not old:
         return missing
-    told = f"{old} still run code of an older version, which needs what {_labels(posts)} removes"
+    problem = f"{old} still run code of an older version, which needs what {_labels(posts)} removes"
     if force:
-        warn(f"{told}; removed nevertheless, because --force was given")
+        warn(f"{problem}; removed nevertheless, because --force was given")
         return missing
     if phase == "post":
-        raise MigrationRefused(f"{told}: replace or stop them first, then run this again (`--force` does not wait for that)")
-    warn(f"{told}: not removed yet. Run `tenure migrate --phase post` when they are gone")
+        raise MigrationRefused(f"{problem}: replace or stop them first, then run this again (`--force` does not wait for that)")
+    warn(f"{problem}: not removed yet. Run `tenure migrate --phase post` when they are gone")
     return [m for m in missing if m.phase == "pre"]
 
 
@@ -263,13 +263,13 @@ async def _insist(
             async with watch.over(database, connection):
                 return await work()
         except (errors.LockNotAvailable, errors.DeadlockDetected) as error:
-            told = f"{label} needs a lock that {_named(watch)} holds"
+            problem = f"{label} needs a lock that {_named(watch)} holds"
             if attempt == ATTEMPTS:
                 raise MigrationBlocked(
-                    f"{told}: tried {ATTEMPTS} times, and it was not applied; "
+                    f"{problem}: tried {ATTEMPTS} times, and it was not applied; "
                     "wait for that session or end it (pg_terminate_backend), then run this again"
                 ) from error
-            warn(f"{told}; trying again ({attempt + 1} of {ATTEMPTS})")
+            warn(f"{problem}; trying again ({attempt + 1} of {ATTEMPTS})")
             await asyncio.sleep(attempt)
         except errors.InsufficientPrivilege as error:
             raise MigrationRefused(
@@ -376,7 +376,7 @@ def _named_errors() -> Iterator[None]:
     try:
         yield
     except (psycopg.Error, OSError) as error:
-        told = faults.translated(error)
-        if not isinstance(told, StoreUnavailable):
+        translated = faults.translated(error)
+        if not isinstance(translated, StoreUnavailable):
             raise
-        raise told from error
+        raise translated from error

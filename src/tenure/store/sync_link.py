@@ -64,7 +64,7 @@ class SyncLink:
 
     def _told(self, error: psycopg.Error | OSError | UnicodeError, asked: str) -> Exception:
         """Translates the driver's errors, and drops a connection whose state is not known."""
-        told = faults.translated(
+        translated = faults.translated(
             error,
             schema=self.database.schema,
             statement=asked,
@@ -72,9 +72,9 @@ class SyncLink:
             dsn=self.database.dsn,
             connection=self._cursor.connection if self._cursor else None,
         )
-        if not isinstance(told, faults.Refused | SchemaMismatch):
+        if not isinstance(translated, faults.Refused | SchemaMismatch):
             self.close()
-        return told or error
+        return translated or error
 
 
 class TimedConnection(Connection[Any]):

@@ -16,7 +16,7 @@ class DatabaseTarget:
     schema: str = DEFAULT_SCHEMA
     pooled: bool = False
     """A transaction pooler (PgBouncer) stands between: no prepared statements, no session settings. Found by the port
-    6432 or `pgbouncer=true` in the DSN, or said by the setting."""
+    6432 or `pgbouncer=true` in the DSN, or by the setting."""
 
     listen_dsn: str | None = field(default=None, repr=False)
     """A direct way to the server for LISTEN, when `dsn` leads through a pooler."""

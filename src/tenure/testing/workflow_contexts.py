@@ -159,8 +159,8 @@ class PreparedWaits:
             return event.decode(plain_json(sent[place], what=f"the payload of event {event.name!r}"))
         if event.timeout is not None:
             raise WaitTimeout(key)
-        told = f"the workflow waits for event {event.name!r}, number {place + 1}, and the test has sent {len(sent)}"
-        raise ConfigError(f"{told}: give workflow_context(events={{{event.name!r}: [payload, ...]}})")
+        problem = f"the workflow waits for event {event.name!r}, number {place + 1}, and the test has sent {len(sent)}"
+        raise ConfigError(f"{problem}: give workflow_context(events={{{event.name!r}: [payload, ...]}})")
 
 
 class PreparedChildren:
@@ -188,8 +188,8 @@ class PreparedChildren:
 
     def _result(self, key: str, kind: str) -> Any:
         if kind not in self._results:
-            told = f"the workflow waits for a job of kind {kind!r}, which does not run here"
-            raise ConfigError(f"{told}: give workflow_context(results={{{kind!r}: result}}), or use drain()")
+            problem = f"the workflow waits for a job of kind {kind!r}, which does not run here"
+            raise ConfigError(f"{problem}: give workflow_context(results={{{kind!r}: result}}), or use drain()")
         result = self._results[kind]
         if isinstance(result, Exception):
             raise result

@@ -152,8 +152,8 @@ class StepsRecordedOnce(Rule):
             if self._lost_the_last(job, output, values):
                 return
             if len(values) != output.get("steps") or output.get("last") not in values:
-                told = f"completed with {output.get('steps')} steps, the last one {output.get('last')!r}"
-                yield f"{told}, but {len(values)} are recorded"
+                ending = f"completed with {output.get('steps')} steps, the last one {output.get('last')!r}"
+                yield f"{ending}, but {len(values)} are recorded"
 
     def _lost_the_last(self, job: JobTrace, output: dict[str, Any], values: Sequence[str | None]) -> bool:
         """A run that completes right after a failover may have recorded steps that the new primary does not have: the last ones.

@@ -93,17 +93,17 @@ def _of_row(facts: ReportFacts, known: Sequence[Attempt], incidents: Iterable[In
     job = facts.job
     if not job.fence or any(attempt.fence == job.fence for attempt in known):
         return
-    told = job.state in HELD or (job.state.finished and job.worker_id is not None)
-    outcome = "running" if job.state in HELD else job.state.value if told else "unknown"
+    known_run = job.state in HELD or (job.state.finished and job.worker_id is not None)
+    outcome = "running" if job.state in HELD else job.state.value if known_run else "unknown"
     yield Attempt(
-        number=job.attempt if told else None,
+        number=job.attempt if known_run else None,
         fence=job.fence,
         worker_id=job.worker_id,
         worker=facts.worker,
         waited=None,
         started_at=job.started_at,
-        ended_at=job.finished_at if told else None,
-        ran=_span(job.started_at, job.finished_at or facts.at) if told else None,
+        ended_at=job.finished_at if known_run else None,
+        ran=_span(job.started_at, job.finished_at or facts.at) if known_run else None,
         outcome=outcome,
         error=_own_error(job, known) if outcome in ("failed", "canceled") else None,
         next_at=None,

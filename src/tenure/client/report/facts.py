@@ -48,5 +48,5 @@ def payloads(report: Report) -> Iterator[tuple[str, str]]:
 
 def lost_error(report: Report) -> str | None:
     """The error of the row, if no stored attempt has it."""
-    error, told = report.job.error, {attempt.error for attempt in report.attempts}
-    return None if error in told or report.job.state is State.COMPLETED else error
+    error, shown = report.job.error, {attempt.error for attempt in report.attempts}
+    return None if error in shown or report.job.state is State.COMPLETED else error

@@ -67,32 +67,32 @@ def _head(report: Report) -> Markup:
 
 def _totals(report: Report) -> Markup:
     job, totals = report.job, report.totals
-    told = [
+    figures = [
         ("waited", span(totals.waited)),
         ("ran", span(totals.ran)),
         ("lived", span(totals.lived)),
         ("attempts", f"{job.attempt} of {job.max_attempts}"),
     ]
     if job.crashes:
-        told.append(("crashes", str(job.crashes)))
-    return tag("dl", *[tag("div", tag("dt", name), tag("dd", number)) for name, number in told], class_="totals")
+        figures.append(("crashes", str(job.crashes)))
+    return tag("dl", *[tag("div", tag("dt", name), tag("dd", number)) for name, number in figures], class_="totals")
 
 
 def _progress(report: Report) -> Markup:
     if report.progress is None:
         return Markup()
-    told = report.progress
-    width = min(max(told.percent, 0.0), 100.0)
+    progress = report.progress
+    width = min(max(progress.percent, 0.0), 100.0)
     meter = tag("div", tag("i", style=f"width:{width:.2f}%"), class_="meter")
-    words = f"{told.percent:g} %" + (f" · {inline(told.message, LINE)}" if told.message else "")
-    when = tag("span", offset(report.job.enqueued_at, told.updated_at), class_="faint")
+    words = f"{progress.percent:g} %" + (f" · {inline(progress.message, LINE)}" if progress.message else "")
+    when = tag("span", offset(report.job.enqueued_at, progress.updated_at), class_="faint")
     return tag("div", meter, tag("p", words, " ", when), class_="progress")
 
 
 def _attempt(attempt: Attempt) -> Markup:
     about = [f"waited {span(attempt.waited)}"] if attempt.waited is not None else []
     about += [f"ran {span(attempt.ran)}"] if attempt.ran is not None else []
-    about += [f"on {told}"] if (told := place(attempt)) else []
+    about += [f"on {worker}"] if (worker := place(attempt)) else []
     about += [f"by {inline(attempt.by, 100)}"] if attempt.by else []
     head = [
         tag("b", label(attempt)),
@@ -137,16 +137,16 @@ def _timeline(report: Report) -> Markup:
 
 
 def _facts(report: Report) -> Markup:
-    shown = [(name, told) for name, told in facts(report) if name not in ("attempts", "time")]  # shown at the top
-    rows = [tag("tr", tag("th", name), tag("td", short(told, LINE))) for name, told in shown]
-    rows += [tag("tr", tag("th", name), tag("td", _payload(told))) for name, told in payloads(report)]
+    shown = [(name, text) for name, text in facts(report) if name not in ("attempts", "time")]  # shown at the top
+    rows = [tag("tr", tag("th", name), tag("td", short(text, LINE))) for name, text in shown]
+    rows += [tag("tr", tag("th", name), tag("td", _payload(text))) for name, text in payloads(report)]
     return tag("table", *rows, class_="facts")
 
 
-def _payload(told: str) -> Markup:
-    if len(told) <= 200:
-        return tag("code", told)
-    return tag("details", tag("summary", tag("code", short(told, 100))), tag("pre", short(told, BLOCK)))
+def _payload(text: str) -> Markup:
+    if len(text) <= 200:
+        return tag("code", text)
+    return tag("details", tag("summary", tag("code", short(text, 100))), tag("pre", short(text, BLOCK)))
 
 
 def _log(report: Report) -> Markup:

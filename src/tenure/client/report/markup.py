@@ -15,7 +15,7 @@ class Markup(str):
 
 def tag(name: str, *content: str, **attributes: str) -> Markup:
     """`tag("p", text, class_="note")`. Attribute names that are Python keywords end in `_`."""
-    given = "".join(f' {key.rstrip("_").replace("_", "-")}="{_escaped(told)}"' for key, told in attributes.items())
+    given = "".join(f' {key.rstrip("_").replace("_", "-")}="{_escaped(value)}"' for key, value in attributes.items())
     return Markup(f"<{name}{given}>{join(*content)}</{name}>")
 
 

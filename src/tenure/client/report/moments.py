@@ -51,14 +51,14 @@ def _blocked(job: JobStatus) -> Iterator[Moment]:
 
 
 def _due(job: JobStatus, attempts: Sequence[Attempt]) -> Iterator[Moment]:
-    told = any(attempt.next_at is not None for attempt in attempts)  # the end of the previous attempt shows it
-    if job.run_at is not None and (job.state in (State.RETRY, State.SCHEDULED) or not told):
+    is_shown = any(attempt.next_at is not None for attempt in attempts)  # the end of the previous attempt shows it
+    if job.run_at is not None and (job.state in (State.RETRY, State.SCHEDULED) or not is_shown):
         yield Moment(at=job.run_at, what="due", text="due again" if job.state is State.RETRY else "scheduled for this time")
 
 
 def _of_attempt(attempt: Attempt) -> Iterator[Moment]:
     if attempt.started_at is not None:
-        where = f" on {told}" if (told := place(attempt)) else ""
+        where = f" on {worker}" if (worker := place(attempt)) else ""
         waited = f", waited {span(attempt.waited)}" if attempt.waited is not None else ""
         yield Moment(at=attempt.started_at, what="started", text=f"{label(attempt)} started{where}{waited}")
     if attempt.ended_at is not None:
@@ -115,5 +115,5 @@ def _finished(job: JobStatus, attempts: Sequence[Attempt], incidents: Sequence[I
         cause = Incident(
             at=job.finished_at, what=job.state.value, by=None, reason=job.error if job.state is State.FAILED else None
         )
-    told = _of_incident(cause)
-    yield Moment(at=job.finished_at, what=job.state.value, text=told.text)
+    moment = _of_incident(cause)
+    yield Moment(at=job.finished_at, what=job.state.value, text=moment.text)

@@ -35,18 +35,18 @@ def _head(report: Report) -> list[str]:
 
 
 def _facts(report: Report, limit: int | None) -> Iterator[str]:
-    for name, told in [*facts(report), *payloads(report)]:
-        yield f"  {name:<10}  {inline(told, limit)}"
+    for name, text in [*facts(report), *payloads(report)]:
+        yield f"  {name:<10}  {inline(text, limit)}"
     if report.progress is not None:
         yield f"  {'progress':<10}  {_bar(report.progress.percent)}  {_progress(report)}"
 
 
 def _progress(report: Report) -> str:
     assert report.progress is not None
-    said = f"{report.progress.percent:g} %"
+    text = f"{report.progress.percent:g} %"
     if report.progress.message:
-        said += f"  {inline(report.progress.message, LINE)}"
-    return f"{said}  (at {offset(report.job.enqueued_at, report.progress.updated_at)})"
+        text += f"  {inline(report.progress.message, LINE)}"
+    return f"{text}  (at {offset(report.job.enqueued_at, report.progress.updated_at)})"
 
 
 def _bar(percent: float) -> str:
@@ -57,8 +57,8 @@ def _bar(percent: float) -> str:
 def _timeline(report: Report) -> Iterator[str]:
     rows = [(offset(report.job.enqueued_at, moment.at), moment.text) for moment in report.events]
     width = max((len(at) for at, _ in rows), default=0)
-    for at, told in rows:
-        yield f"  {at:<{width}}  {told}"
+    for at, text in rows:
+        yield f"  {at:<{width}}  {text}"
 
 
 def _attempts(report: Report, limit: int | None) -> Iterator[str]:
@@ -80,8 +80,8 @@ def _attempt(attempt: Attempt) -> Iterator[str]:
         yield f"waited {span(attempt.waited)}"
     if attempt.ran is not None:
         yield f"ran {span(attempt.ran)}"
-    if told := place(attempt):
-        yield f"on {told}"
+    if text := place(attempt):
+        yield f"on {text}"
 
 
 def _error_lines(error: str, limit: int | None) -> Iterator[str]:
@@ -107,8 +107,8 @@ def _log(report: Report, limit: int | None) -> Iterator[str]:
     start = report.job.enqueued_at
     rows = [(offset(start, line.at) if line.at else "", inline(line.level, 10), _said(line, limit)) for line in report.log]
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
-    for at, level, told in rows:
-        yield f"  {at:<{widths[0]}}  {level:<{widths[1]}}  {told}"
+    for at, level, text in rows:
+        yield f"  {at:<{widths[0]}}  {level:<{widths[1]}}  {text}"
 
 
 def _said(line: ReportedLogLine, limit: int | None) -> str:

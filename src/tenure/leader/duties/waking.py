@@ -13,13 +13,13 @@ from tenure.leader.outlets import Outlets
 from tenure.model.events import WorkflowWoken
 from tenure.model.wakeup import Wakeup
 from tenure.store import events
-from tenure.store.events import PlacedRow, WokenRow
+from tenure.store.events import NumberedEventsRow, WokenRow
 from tenure.store.isolation import RefusedRows
 from tenure.store.leases import Term
 from tenure.store.link import Link
 from tenure.store.query import Pick
 
-Answer = TypeVar("Answer", PlacedRow, WokenRow)
+Answer = TypeVar("Answer", NumberedEventsRow, WokenRow)
 
 
 class EventWaker:
@@ -27,14 +27,14 @@ class EventWaker:
 
     def __init__(self, outlets: Outlets) -> None:
         self._outlets = outlets
-        self._refused_events = RefusedRows("to place an event", "id")
+        self._refused_events = RefusedRows("to number an event", "id")
         self._refused_jobs = RefusedRows("to wake a workflow")
 
     async def run_once(self, link: Link, term: Term) -> int:
         """Returns how much was done. Raises `TermOver`."""
 
-        async def place(pick: Pick) -> PlacedRow:
-            [answer] = await link.fetch(events.place(term, limit=self.batch, pick=pick))
+        async def number(pick: Pick) -> NumberedEventsRow:
+            [answer] = await link.fetch(events.number(term, limit=self.batch, pick=pick))
             return _holding(answer)
 
         async def wake(pick: Pick) -> WokenRow:
@@ -44,9 +44,9 @@ class EventWaker:
             return _holding(answer)
 
         listing = self._outlets.events.wants(WorkflowWoken)
-        placed = await self._refused_events.run(place)
+        numbered = await self._refused_events.run(number)
         woken = await self._refused_jobs.run(wake)
-        return sum(answer.touched for answer in placed) + sum(answer.checked for answer in woken)
+        return sum(answer.touched for answer in numbered) + sum(answer.checked for answer in woken)
 
     def _announce(self, answer: WokenRow) -> None:
         for queue in answer.queues:

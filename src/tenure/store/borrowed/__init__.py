@@ -1,10 +1,10 @@
 """Connections that belong to the caller: our statements inside the caller's own transaction.
 
-`borrow(connection)` says how to run a `Query` there. Promises of this folder:
+`borrow(connection)` returns an adapter that runs a `Query` there. Promises of this folder:
 
 - a statement joins the transaction it finds; only `commit` and `rollback` end one;
-- what the driver leaves behind after a failed statement stays as it is: the transaction is the caller's to mend;
-- errors of all drivers are told as a `Link` tells them;
+- after a failed statement, the transaction stays as the driver leaves it: to roll it back is up to the caller;
+- errors of all drivers are translated into those that a `Link` raises;
 - no driver is imported that the caller does not use.
 """
 

@@ -17,8 +17,8 @@ class Psycopg2Connection(Blocking):
 
     def source_sync(self) -> object:
         with guarded(self._lost):
-            told = self._connection.get_dsn_parameters()
-        return tuple(told.get(name, "") for name in ("host", "hostaddr", "port", "dbname"))
+            parameters = self._connection.get_dsn_parameters()
+        return tuple(parameters.get(name, "") for name in ("host", "hostaddr", "port", "dbname"))
 
     def fetch_sync(self, query: Query[T], schema: str) -> list[T]:
         with guarded(self._lost), self._connection.cursor() as cursor:

@@ -1,4 +1,4 @@
-"""Errors of any driver, told as a `Link` tells those of psycopg."""
+"""Translates the errors of any driver into those that a `Link` raises for psycopg."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ class guarded:  # noqa: N801 - used as a function; a generator would cost each e
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if isinstance(error, Exception):
-            told = _outage(error, self._lost) or _fault(error)
-            if told is not None:
-                raise told from error
+            translated = _outage(error, self._lost) or _fault(error)
+            if translated is not None:
+                raise translated from error
 
 
 @contextmanager
 def ending(lost: Callable[[], bool] = _never) -> Iterator[None]:
-    """Around a begin or commit. What it refuses is of the caller's doing and stays in the driver's words."""
+    """Around a begin or commit. A refusal is caused by the caller's own statements, so the driver's error is raised as it is."""
     try:
         yield
     except Exception as error:
-        told = _outage(error, lost)
-        if told is None:
+        translated = _outage(error, lost)
+        if translated is None:
             raise
-        raise told from error
+        raise translated from error
 
 
 @contextmanager
@@ -82,7 +82,7 @@ def _is_aborted(error: Exception) -> bool:
 
 
 def _in_terms_of_psycopg(error: BaseException) -> BaseException | None:
-    """The error as our rules know it. The innermost speaks: those around it add the statement and its values to the words."""
+    """The error in terms of psycopg. The innermost one counts: those around it add the statement and its values to the text."""
     for layer in reversed(list(_layers(error))):
         if isinstance(layer, psycopg.Error | OSError):
             return layer

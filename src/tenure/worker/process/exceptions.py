@@ -39,8 +39,8 @@ class RemoteTraceback(Exception):  # noqa: N818 - the cause of the exception tha
 
 def remote_of(error: BaseException) -> Remote | None:
     """The traceback and the retry decision of an error that came from another process."""
-    told = getattr(error, _MARK, None)
-    return told if isinstance(told, Remote) else None
+    remote = getattr(error, _MARK, None)
+    return remote if isinstance(remote, Remote) else None
 
 
 # In the handler's process
@@ -78,20 +78,20 @@ def _state(error: Exception) -> str | None:
 # In the worker's process
 
 
-def unpacked(told: dict[str, Any], remote: Remote) -> Exception:
-    error = _same(told) or RemoteError(f"{told['module']}.{told['name']}", told["message"], remote.text)
+def unpacked(packed: dict[str, Any], remote: Remote) -> Exception:
+    error = _same(packed) or RemoteError(f"{packed['module']}.{packed['name']}", packed["message"], remote.text)
     # Past the exception's own __setattr__, which may refuse.
     object.__setattr__(error, _MARK, remote)
     object.__setattr__(error, "__cause__", RemoteTraceback(remote.text))
     return error
 
 
-def _same(told: dict[str, Any]) -> Exception | None:
-    kind = _known_class(told["module"], told["name"])
-    if kind is None or told["state"] is None:
+def _same(packed: dict[str, Any]) -> Exception | None:
+    kind = _known_class(packed["module"], packed["name"])
+    if kind is None or packed["state"] is None:
         return None
     try:
-        arguments, attributes = _Known(BytesIO(b64decode(told["state"]))).load()
+        arguments, attributes = _Known(BytesIO(b64decode(packed["state"]))).load()
         return _rebuilt(kind, arguments, attributes)
     except Exception:  # noqa: BLE001 - attributes of any kind, with code of their own
         return None

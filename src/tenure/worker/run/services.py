@@ -34,7 +34,7 @@ class RunServices(Protocol):
     def log_line(self, run: Run, level: str, message: str, fields: dict[str, Any]) -> None: ...
 
     async def flush(self, run: Run) -> None:
-        """Returns when all that the run has said is written, or cannot be."""
+        """Returns when all that the run has reported is written, or cannot be."""
 
     def flush_sync(self, run: Run) -> None: ...
 

@@ -192,12 +192,12 @@ def _taken(run: Run) -> tuple[str, Callable[[], None]]:
         updates.lines.clear()
         updates.lines.extend(kept)
 
-    told: dict[str, Any] = {"id": run.job_id, "claim_id": run.claim_id}
+    fields: dict[str, Any] = {"id": run.job_id, "claim_id": run.claim_id}
     if progress is not None:
-        told |= {"percent": progress[0], "message": progress[1]}
+        fields |= {"percent": progress[0], "message": progress[1]}
     if alive and run.kind.lease is not None:
-        told["lease"] = run.kind.lease.total_seconds()
+        fields["lease"] = run.kind.lease.total_seconds()
         run.heartbeat_sent_at = time.monotonic()
     if lines:
-        told |= {"first": lines[0]["n"], "last": lines[-1]["n"], "lines": lines}
-    return json.dumps(told, ensure_ascii=False), undo
+        fields |= {"first": lines[0]["n"], "last": lines[-1]["n"], "lines": lines}
+    return json.dumps(fields, ensure_ascii=False), undo

@@ -49,7 +49,7 @@ met as (
       from pairs p
      where b.ctid = p.tid and b.armed and not b.met
     returning b.job_id, b.chain_id, p.state),
-told as materialized (
+notified as materialized (
     select m.job_id, count(*)::integer as chains, (array_agg(m.chain_id) filter (where m.state <> 'completed'))[1] as failed
       from met m
      group by m.job_id),
@@ -57,7 +57,7 @@ lowered as (
     update tenure.blocked d
        set missing = case when t.failed is not null and d.on_failure <> 'run' then 0 else greatest(d.missing - t.chains, 0) end,
            failed = coalesce(d.failed, t.failed)
-      from told t
+      from notified t
      where d.job_id = t.job_id and d.missing > 0
     returning d.job_id, d.missing),
 resolved as (
@@ -70,6 +70,6 @@ resolved as (
       from ended n
      where e.ctid = n.tid and not :peek::boolean
     returning e.chain_id)
-select exists (select from leader) as holds, (select count(*) from resolved) as endings, (select count(*) from lowered) as told,
+select exists (select from leader) as holds, (select count(*) from resolved) as endings, (select count(*) from lowered) as notified,
        (select count(*) from lowered d where d.missing = 0) as ready,
        case when :peek::boolean then (select json_agg(e.chain_id)::text from ended e) end as peeked

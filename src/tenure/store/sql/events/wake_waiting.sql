@@ -3,7 +3,7 @@
 --   only     null, or the ids of the jobs to restrict it to; peek: changes nothing, and returns the ids as JSON
 --   listing  also returns the jobs that are pending now
 -- A wait and an event are each looked at after their own commit, in a new snapshot, so the later of the two finds the other. A wait whose
--- job is locked stays unchecked, and is looked at again. An event counts when it has its position: place_events unchecks the waits for it.
+-- job is locked stays unchecked, and is looked at again. An event counts when it has its position: number_events unchecks the waits for it.
 -- A wait that was written again meanwhile has another fence, and is left alone.
 -- The lock assigns the transaction its id before the position is taken: workers rely on that order.
 -- Returns whether the term holds, the number of waits that need not be looked at again, the number of jobs, their queues, and with peek or
