@@ -42,3 +42,34 @@ def test_values_from_the_server_have_their_types(database: Database):
 
 def test_a_json_column_is_one_column():
     assert columns_of(Row) == ("number", "children", "counts", "nothing", "perhaps")
+
+
+class Reply(NamedTuple):
+    names: list[str]
+    counts: dict[str, int]
+    children: list[Child]
+
+
+class Job(NamedTuple):
+    id: int
+    kind: str
+
+
+class ClaimLike(NamedTuple):
+    reply: Json[Reply | None]
+    job: Job
+
+
+def test_the_first_row_of_a_claim_has_a_reply_and_the_others_a_job():
+    rows = [('{"names": null, "counts": null, "children": null}', None, None), (None, 1, "work"), (None, 2, "other")]
+    first, *others = Query("any", ClaimLike).decode(rows, lambda: ["reply", "id", "kind"])
+    assert first.reply == Reply([], {}, [])
+    assert others == [ClaimLike(None, Job(1, "work")), ClaimLike(None, Job(2, "other"))]
+    assert isinstance(others[0].job, Job)
+
+
+def test_the_columns_of_a_claim_may_be_in_another_order():
+    [row] = Query("reordered", ClaimLike).decode(
+        [("work", '{"names": ["a"], "counts": {}, "children": []}', 1)], lambda: ["kind", "reply", "id"]
+    )
+    assert row == ClaimLike(Reply(["a"], {}, []), Job(1, "work"))
