@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Self
 
 import psycopg
 import pytest
@@ -21,42 +20,11 @@ from tenure.chaos.proxy import Proxy
 from tenure.store.notifier import SHORTEST_GAP
 from tenure.store.sync_link import SyncLink
 from tests.processes import run_process
+from tests.threaded_proxy import ThreadedProxy
 from tests.waiting import until
 from tests.worker.serving import serving
 
 NOWHERE = "postgresql://nobody@127.0.0.1:1/none"
-
-
-class ThreadedProxy:
-    """A proxy (`wire`) that is served by an event loop in a thread of its own, for code without one."""
-
-    def __init__(self, dsn: str) -> None:
-        self.wire = Proxy(dsn)
-        self._loop = asyncio.new_event_loop()
-        self._ended = asyncio.Event()
-        self._opened = threading.Event()
-        self._thread = threading.Thread(target=self._loop.run_until_complete, args=[self._serve()])
-
-    async def _serve(self) -> None:
-        async with self.wire.open():
-            self._opened.set()
-            await self._ended.wait()
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        self._opened.wait()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.wire.speaks.set()
-        self._loop.call_soon_threadsafe(self._ended.set)
-        self._thread.join()
-        self._loop.close()
-
-    def do(self, work) -> None:
-        done = threading.Event()
-        self._loop.call_soon_threadsafe(lambda: (work(self.wire), done.set()))
-        done.wait()
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import select
 from collections.abc import Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -19,7 +20,8 @@ from tenure.store.faults import Refused, StatementTimeout
 from tenure.store.link import Link, Receiver
 from tenure.store.query import TEXT, Query
 from tenure.store.target import DatabaseTarget
-from tests.waiting import until
+from tests.threaded_proxy import ThreadedProxy
+from tests.waiting import PATIENCE, until
 
 OURS = "from pg_stat_activity where datname = current_database() and application_name = 'tenure test'"
 LOOPS = [asyncio.new_event_loop, uvloop.new_event_loop]
@@ -209,6 +211,28 @@ async def test_a_link_whose_socket_cannot_be_watched_connects_again(database_tar
             await link.ping(5)
             await link.ping(5)
         assert link.sessions == 2
+
+
+NOTICE = b"N\x00\x00\x00\x20SNOTICE\0VNOTICE\0C00000\0Mhi\0\0"
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_link_that_is_reset_right_after_a_message_connects_again(dsn, loop):
+    """The message is read without an error, and uvloop closes its watcher of the socket, because that has one."""
+
+    async def look(proxy: ThreadedProxy) -> None:
+        async with listening(DatabaseTarget.at(proxy.wire.dsn)) as (link, _):
+            proxy.do(lambda wire: wire.reset(NOTICE))  # blocks this event loop, which then finds both at once
+            select.select([link._connection.fileno()], [], [], PATIENCE)
+            await asyncio.sleep(0)
+            async with asyncio.timeout(PATIENCE):
+                with suppress(StoreUnavailable):
+                    await link.ping(5)
+                await link.ping(5)
+            assert link.sessions == 2
+
+    with ThreadedProxy(dsn) as proxy:
+        on(loop, look(proxy))
 
 
 async def test_a_cancellation_that_the_driver_swallows_is_not_lost(database_target, monkeypatch):

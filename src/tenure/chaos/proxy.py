@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Literal
@@ -11,6 +12,7 @@ from typing import Literal
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 CHUNK = 1 << 20
+_WITHOUT_LINGERING = struct.pack("ii", 1, 0)  # TCP then ends a connection with a reset
 
 Parts = dict[str, str | int | None]
 Moment = Literal["before", "during", "after"]
@@ -52,6 +54,11 @@ class Proxy:
         for link in links:
             link.abort()
         return len(links)
+
+    def reset(self, after: bytes = b"") -> None:
+        """Resets all connections, right after these bytes: a client finds both when it looks at its socket."""
+        for link in list(self._links):
+            link.reset(after)
 
     async def silence(self, seconds: float) -> int:
         """Forwards nothing for some seconds, without closing a connection; then all connections break."""
@@ -143,6 +150,12 @@ class _Link:
     def abort(self) -> None:
         for _, writer in (self._down, self._up):
             writer.transport.abort()
+
+    def reset(self, after: bytes) -> None:
+        writer = self._down[1]
+        writer.write(after)
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _WITHOUT_LINGERING)
+        self.abort()
 
     async def _requests(self) -> None:
         reader, writer = self._down[0], self._up[1]

@@ -41,8 +41,8 @@ class NotificationReader:
                 self._broken()
 
     def pause(self) -> None:
-        """To be called before a statement: the driver may close the socket. And uvloop refuses a file descriptor whose watcher
-        it has closed, until that watcher is removed."""
+        """To be called before a statement: the driver may close the socket. And when a connection is reset, uvloop closes the
+        watcher of its socket. Until that watcher is removed, it refuses to watch the same file descriptor again."""
         if self._open:
             self._loop.remove_reader(self._socket)
 
