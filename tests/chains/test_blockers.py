@@ -369,7 +369,7 @@ async def test_the_output_of_a_blocker_outlives_its_history(database, resolver):
     await resolver.settle()
     database.sql("truncate tenure.history")
     [row] = database.fetch(blockers.find(second, most=10))
-    assert (row.met, row.state, row.output) == (True, "completed", "[1, 2]")
+    assert (row.ended, row.state, row.output) == (True, "completed", "[1, 2]")
 
 
 async def test_a_large_fan_in_costs_each_ending_once(database, resolver):
@@ -412,7 +412,7 @@ async def test_the_output_of_a_blocker_outlives_its_history_when_another_job_wai
     for job_id in (second, third):
         assert state(database, job_id) == "pending"
         [row] = database.fetch(blockers.find(job_id, most=10))
-        assert (row.met, row.state, row.output) == (True, "completed", "[1, 2]")
+        assert (row.ended, row.state, row.output) == (True, "completed", "[1, 2]")
 
 
 async def test_a_blocker_that_was_not_written_because_of_its_key_is_the_job_that_has_the_key(database, resolver):
@@ -573,7 +573,7 @@ async def test_the_output_of_a_replayed_dead_letter_is_known_before_the_resolver
     database.run(jobs.replay([first]))
     complete(database, first, output=7)
     [row] = database.fetch(blockers.find(second, most=1))
-    assert (row.met, row.state, row.output) == (True, "completed", "7")
+    assert (row.ended, row.state, row.output) == (True, "completed", "7")
     if "kind" in job:
         await resolver.part("end")
         assert database.sql("select state, output from tenure.history where id = %s", second) == [("completed", [7])]

@@ -79,7 +79,7 @@ def test_an_ending_that_is_written_again_is_counted_with_its_output(database, de
         assert len(database.run(jobs.finish(finished([(first, claim(database, first))], output=7)))) == 1
     # The statement saw the first end, and could not see the output of the second: it is left for the next round.
     [row] = database.fetch(blockers.find(second, most=1))
-    assert (row.met, row.output) == (False, None)
+    assert (row.ended, row.output) == (False, None)
     for _ in range(2):
         round_of(database, term)
     assert database.job(second)["state"] == "pending"

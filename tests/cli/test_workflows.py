@@ -149,6 +149,8 @@ def test_resumed_if_it_is_held(line, order, sql):
     sql('update tenure.jobs set position = -2, run_at = null, system = \'{"held": "it differs"}\' where id = %s', order)
     assert "it differs" in line("workflows", "show", order).stdout
     assert "held: a person must decide" in line("workflows", "list").stdout
+    assert "no version" in line("workflows", "resume", order, "--version", "2").stderr
+    sql("update tenure.kinds set definition = %s where name = 'order'", json.dumps({"workflow": True, "capability": "order@1"}))
     assert "continues" in line("workflows", "resume", order, "--version", "2").stdout
     assert sql("select state, capability, system from tenure.jobs where id = %s", order) == [("pending", "order@2", None)]
 

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 import tenure.simulate
+from tenure.simulate import expectations
 from tenure.simulate.catalogue import JOBS, app, describe
+from tenure.store.workers import MAX_CRASHES
 from tests.simulate.inputs import ALL_KINDS, input_of
 
 FOLDER = Path(tenure.simulate.__file__).parent
@@ -35,6 +37,10 @@ def test_every_kind_takes_a_seed(kind):
     parameters = inspect.signature(JOBS[kind]).parameters
     assert parameters["seed"].annotation == "int"
     assert JOBS[kind].call(**input_of(kind)).kind == kind
+
+
+def test_the_catalogue_knows_after_how_many_crashes_a_job_is_quarantined():
+    assert expectations.CRASHES_ALLOWED == MAX_CRASHES
 
 
 def test_the_catalogue_uses_public_names_only():

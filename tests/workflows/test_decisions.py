@@ -173,9 +173,9 @@ class Writer:
 
     def __init__(self) -> None:
         self.released = asyncio.Event()
-        self.sent: list[str] = []
+        self.sent: list[list[str]] = []
 
-    async def record(self, _run: Any, steps: str, _last: str) -> None:
+    async def record(self, _run: Any, steps: list[str], _last: str) -> None:
         self.sent.append(steps)
         await self.released.wait()
 
@@ -218,7 +218,7 @@ async def test_a_step_stores_a_decision_itself_if_the_task_that_was_storing_it_i
     assert not step.done()
     writer.released.set()
     await step
-    assert "1/now" in writer.sent[1]
+    assert "1/now" in "".join(writer.sent[1])
 
 
 async def test_a_status_that_is_not_stored_yet_delays_no_step(writer):

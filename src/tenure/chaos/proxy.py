@@ -55,10 +55,12 @@ class Proxy:
             link.abort()
         return len(links)
 
-    def reset(self, after: bytes = b"") -> None:
-        """Resets all connections, right after these bytes: a client finds both when it looks at its socket."""
-        for link in list(self._links):
+    def reset(self, after: bytes = b"") -> int:
+        """Like `cut`, by a TCP reset. Right after these bytes: a client finds both when it looks at its socket."""
+        links = list(self._links)
+        for link in links:
             link.reset(after)
+        return len(links)
 
     async def silence(self, seconds: float) -> int:
         """Forwards nothing for some seconds, without closing a connection; then all connections break."""

@@ -14,8 +14,8 @@ from tenure import Priority, State, UnknownKind
 from tenure.simulate.catalogue import JOBS
 from tenure.simulate.draws import checksum, milliseconds, noise
 from tenure.simulate.kinds_failing import MAX_ATTEMPTS
-from tenure.store.workers import MAX_CRASHES
 
+CRASHES_ALLOWED = 3
 LONGEST_SHOWN = 80  # characters of a value in a message
 
 
@@ -134,7 +134,7 @@ def _timed_out(**_: Any) -> Expectation:
 
 
 def _quarantined(**_: Any) -> Expectation:
-    return Expectation(state=State.DEAD_LETTER, error_contains="quarantined", attempts=None, crashes=MAX_CRASHES)
+    return Expectation(state=State.DEAD_LETTER, error_contains="quarantined", attempts=None, crashes=CRASHES_ALLOWED)
 
 
 def _flaky_until(seed: int, succeeds_at: int) -> Expectation:

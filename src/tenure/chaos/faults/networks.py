@@ -15,8 +15,11 @@ STATEMENT_TIMEOUT = 2.0  # seconds to wait for a statement
 
 
 async def cut(testbed: Testbed, random: Random) -> FaultResult:
+    """Ended in order, or by a TCP reset: event loops notice the two in different ways."""
     name, proxy = testbed.pick_proxy(random)
-    return FaultResult(f"{proxy.cut()} connections of {name}")
+    if random.random() < 0.5:
+        return FaultResult(f"{proxy.cut()} connections of {name}")
+    return FaultResult(f"{proxy.reset()} connections of {name}, reset")
 
 
 async def silence(testbed: Testbed, random: Random) -> FaultResult:
