@@ -129,6 +129,8 @@ class Engine:
         self._next_call = 0.0
         self._next_claim = 0.0
         self._wants_more = False
+        self._claim_is_due = False
+        """The claim task was woken since its last turn began: jobs that end need not find out again whether to wake it."""
         self._stopping = False
         self._last_found = 0.0
         self._empty_claims = 0
@@ -244,6 +246,7 @@ class Engine:
     # Claiming
 
     async def _claim_turn(self) -> float:
+        self._claim_is_due = False
         ahead = self._claimed_ahead()
         free = self._free_slots(ahead)
         if self._stopping or free <= 0:
@@ -311,7 +314,8 @@ class Engine:
         if self._settings.next_job_delay and time.monotonic() >= self._next_claim:
             self._next_claim = time.monotonic() + self._settings.next_job_delay
         # While jobs wait for slots, a claim is worthwhile when half of them are gone.
-        if self._wants_more and 2 * len(self._slots.waiting) <= self._claimed_ahead():
+        if self._wants_more and not self._claim_is_due and 2 * len(self._slots.waiting) <= self._claimed_ahead():
+            self._claim_is_due = True
             self._claim_task.wake()
 
     def _on_released(self, run: Run) -> None:

@@ -284,21 +284,23 @@ class Slots:
         self._forget(run)
 
     def _forget(self, run: Run) -> None:
-        if run in self._stale:
-            self._stale.discard(run)
-        elif self.runs.get(run.job_id) is run:
+        if self.runs.get(run.job_id) is run:
             del self.runs[run.job_id]
+        elif run in self._stale:
+            self._stale.discard(run)
         else:
             return
         self.finished += 1
         self.waiting.learn(time.monotonic() - run.started)
         if run.thread is not None and not run.thread.done():
             self._abandon_thread(run, run.thread)
-        if self.waiting and self.count < self._concurrency:
+        waiting = len(self.waiting)
+        running = len(self.runs) + len(self._stale) - waiting
+        if waiting and running < self._concurrency:
             following = self.waiting.next()
             following.started = time.monotonic()
             self._start(following)
-        elif not self.count:
+        elif not running:
             self._emptied.set()
         self._freed()
 

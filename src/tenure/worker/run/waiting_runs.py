@@ -24,6 +24,12 @@ LONGEST_WAIT = 0.2
 WEIGHT = 0.05
 """Of one run in the average."""
 
+LONGEST_COUNTED = 1.0
+"""Seconds: a longer run counts as one of these."""
+
+SHORTEST_USUAL = 1e-5
+"""Seconds: so that runs of no measurable time do not divide by zero."""
+
 
 class WaitingRuns:
     def __init__(self, concurrency: int) -> None:
@@ -39,11 +45,13 @@ class WaitingRuns:
     @property
     def allowance(self) -> int:
         """How many jobs may wait."""
-        return min(MOST_AHEAD, int(AHEAD * self._concurrency / self._usual)) if self._usual < AHEAD else 0
+        return min(MOST_AHEAD, int(AHEAD * self._concurrency / max(SHORTEST_USUAL, self._usual))) if self._usual < AHEAD else 0
 
     def learn(self, seconds: float) -> None:
         """A run has taken this long."""
-        self._usual = max(1e-5, self._usual + WEIGHT * (min(seconds, 1.0) - self._usual))
+        # Without min(): every job pays for this, and the call would cost more than the rest.
+        counted = seconds if seconds < LONGEST_COUNTED else LONGEST_COUNTED  # noqa: FURB136
+        self._usual += WEIGHT * (counted - self._usual)
 
     def add(self, run: Run) -> None:
         if not self._runs:
