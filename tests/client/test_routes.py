@@ -86,6 +86,19 @@ async def test_workers_serve_the_queues_to_which_their_kinds_are_routed(app):
     assert [schedule.queue for schedule in await app.schedules.list()] == ["elsewhere"]
 
 
+async def test_a_schedule_that_is_created_at_run_time_has_the_route_of_its_job(app):
+    app.configure(routes=TABLE)
+
+    @app.job(name="sales.report", priority="high")
+    async def report() -> None: ...
+
+    made = await app.schedules.create("daily", report, "0 9 * * *")
+    assert (made.queue, made.priority) == ("reports", 25)
+    made = await app.schedules.create("urgent", "sales.report", "0 9 * * *", queue="mine", priority=99)
+    assert (made.queue, made.priority) == ("mine", 99)
+    await app.close()
+
+
 def test_defining_jobs_reads_no_settings(monkeypatch):
     monkeypatch.setattr(Settings, "load", lambda **_: pytest.fail("settings were read"))
     app = Tenure()

@@ -229,7 +229,8 @@ class Schedules:
 def _made(kind: Kind | UnknownJob | str, name: str, input: Any, options: dict[str, Any]) -> Schedule:  # noqa: A002
     given = {option: value for option, value in options.items() if value is not None}
     if isinstance(kind, Kind):
-        return schedule_of(kind, name=name, input=input, **{"max_attempts": kind.retry.max_attempts, **given})
+        routed = {"queue": kind.queue, "priority": kind.priority, "max_attempts": kind.retry.max_attempts}
+        return schedule_of(kind, name=name, input=input, **{**routed, **given})
     if isinstance(kind, UnknownJob):
         return schedule(name=name, kind=kind.name, input=input, **{**_declared(kind), **given})
     return schedule(name=name, kind=kind, input=input, **given)
