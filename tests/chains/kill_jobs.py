@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import signal
 
 from tenure import Context, Continue, Retry, Tenure
@@ -13,31 +12,31 @@ app = Tenure()
 LINKS = 4
 
 
-def die_sometimes(ctx: Context) -> None:
+def die_once(ctx: Context) -> None:
     """At the first run of a job only, so that no job is quarantined."""
-    if ctx.fence == 1 and random.random() < float(os.environ.get("DEADLY", "0")):
+    if ctx.fence == 1:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 @app.job(retry=Retry(max_attempts=5, initial="10ms"))
-async def link(ctx: Context, number: int, total: int = 0) -> int | Continue[int]:
-    die_sometimes(ctx)
+async def link(ctx: Context, number: int, total: int = 0, doomed: bool = False) -> int | Continue[int]:
     if number == LINKS:
         return total + number
-    following = Continue(link, number + 1, total + number)
-    die_sometimes(ctx)
+    following = Continue(link, number + 1, total + number, doomed)
+    if doomed and number == 2:
+        die_once(ctx)
     return following
 
 
 @app.job(retry=Retry(max_attempts=5, initial="10ms"))
 async def join(ctx: Context) -> int:
-    die_sometimes(ctx)
     return sum(ctx.blockers)
 
 
 @app.job(retry=Retry(max_attempts=5, initial="10ms"))
-async def spread(ctx: Context, width: int) -> Continue[int]:
+async def spread(ctx: Context, width: int, doomed: bool = False) -> Continue[int]:
     """Starts chains, and its own chain continues when they have ended."""
     children = [await link.enqueue(1) for _ in range(width)]
-    die_sometimes(ctx)
+    if doomed:
+        die_once(ctx)
     return Continue(join.using(after=children))
