@@ -7,8 +7,9 @@ import logging
 import random
 import string
 from collections.abc import AsyncIterator, Callable, Iterator
+from itertools import pairwise
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import pytest
@@ -25,6 +26,7 @@ from tenure.model.ids import uuid7
 from tenure.store import events, isolation, jobs, schedules, workflows
 from tenure.store.duty_link import DutyLink
 from tenure.store.faults import Refused
+from tenure.store.query import Pick
 from tenure.store.target import DatabaseTarget
 from tests.leader.plans import finish, plan
 from tests.store.database import Database
@@ -105,6 +107,29 @@ async def test_it_is_tried_again_later(link, database, refuse, monkeypatch):
     database.sql("drop trigger audit on tenure.jobs")
     await rounds(stager, link, database)
     assert database.sql("select state from tenure.jobs") == [("pending",)]
+
+
+class PeekedRows(NamedTuple):
+    peeked: list[str]
+
+
+async def test_the_time_until_it_is_tried_again_grows_from_seconds_to_minutes(monkeypatch):
+    now, tries = 1000.0, []
+    monkeypatch.setattr(isolation, "time", SimpleNamespace(monotonic=lambda: now))
+
+    async def send(pick: Pick) -> PeekedRows:
+        if not pick.peek and "bad" in (pick.only or ()):
+            tries.append(now)
+        if not pick.peek and (pick.only is None or "bad" in pick.only):
+            raise Refused("the auditor says no")
+        return PeekedRows(["bad", "good"] if pick.peek else [])
+
+    rows = isolation.RefusedRows("to change a row")
+    while now < 2000:
+        await rows.run(send)
+        now += 1
+    singly = sorted(set(tries))
+    assert [after - before for before, after in pairwise(singly)] == [2, 4, 8, 16, 32, 64, 128, 256, 300]
 
 
 async def test_what_came_later_is_promoted_while_a_row_is_left_out(link, database, refuse):

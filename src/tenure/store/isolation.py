@@ -1,6 +1,7 @@
-"""Batches in which PostgreSQL refuses a row: that row is found and skipped for some minutes, and all others are processed.
+"""Batches in which PostgreSQL refuses a row: that row is found and skipped, and all others are processed.
 
-A refusal may have any reason: a trigger of the user's, a value that is too large for an index, a constraint. The statement of a
+A refusal may have any reason: a trigger of the user's, a value that is too large for an index, a constraint. It may be gone in a
+moment or never, so the time until the row is tried again grows from seconds to minutes. The statement of a
 batch takes `only` (the rows to which it is restricted) and `peek` (change nothing, return the rows that would be taken), so the
 refused row can be found by halving.
 """
@@ -28,8 +29,8 @@ class Peekable(Protocol):
 
 Answer = TypeVar("Answer", bound=Peekable)
 
-AGAIN_AFTER = 300.0
-"""Seconds until a refused row is tried again."""
+FIRST_AGAIN, AGAIN_AFTER = 2.0, 300.0
+"""Seconds until a refused row is tried again for the first time. Doubled each time, up to the second number."""
 
 MOST_REMEMBERED = 10_000
 """Refused rows that are left out by name. Beyond that the oldest are only counted: that many rows at the head of the next batches
@@ -43,13 +44,15 @@ MOST_REPORTED = 10
 
 
 class RefusedRows:
-    """The rows of one batch statement that PostgreSQL refused: reported once, and tried again after some minutes."""
+    """The rows of one batch statement that PostgreSQL refused: reported once, and tried again later."""
 
     def __init__(self, what: str, field: str = "job_id") -> None:
         """For the log: what PostgreSQL refuses, such as "to promote a job", and the field that names the row."""
-        self._what = f"PostgreSQL refuses {what}: it is left out, and tried again in some minutes"
+        self._what = f"PostgreSQL refuses {what}: it is left out, and tried again after a pause that grows to 5 minutes"
         self._field = field
         self._again_at: dict[str, float] = {}
+        self._pauses: dict[str, float] = {}
+        """Seconds for which each was skipped last."""
         self._forgotten = 0
         """Refused rows that are no longer remembered by name."""
         self._forgotten_until = 0.0
@@ -91,6 +94,7 @@ class RefusedRows:
             else:
                 for row in group:
                     self._again_at.pop(row, None)
+                    self._pauses.pop(row, None)
         self._remember(refused)
         return answers
 
@@ -107,6 +111,7 @@ class RefusedRows:
     def _forget_oldest(self) -> None:
         now = time.monotonic()
         for row in list(self._again_at)[: max(0, len(self._again_at) - MOST_REMEMBERED)]:
+            self._pauses.pop(row, None)
             if self._again_at.pop(row) > now:
                 self._forgotten_until = self._forgotten_until if self._forgotten else now + AGAIN_AFTER
                 self._forgotten += 1
@@ -115,7 +120,8 @@ class RefusedRows:
         new = [row for row in refused if row not in self._again_at]
         for row in refused:
             self._again_at.pop(row, None)  # to the end: the oldest are forgotten first
-            self._again_at[row] = time.monotonic() + AGAIN_AFTER
+            self._pauses[row] = min(AGAIN_AFTER, 2 * self._pauses[row] if row in self._pauses else FIRST_AGAIN)
+            self._again_at[row] = time.monotonic() + self._pauses[row]
         self._forget_oldest()
         for row in new[:MOST_REPORTED]:
             error = refused[row]

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from tenure.store.claim_replies import PeekedJob
 from tenure.store.faults import FailedInside, Refused
-from tenure.store.isolation import AGAIN_AFTER, MOST_AT_ONCE, MOST_REMEMBERED, MOST_REPORTED
+from tenure.store.isolation import AGAIN_AFTER, FIRST_AGAIN, MOST_AT_ONCE, MOST_REMEMBERED, MOST_REPORTED
 from tenure.store.query import Query, T, array_literal
 from tenure.worker.run.run import Run
 
@@ -27,9 +27,6 @@ __all__ = ["MOST_AT_ONCE", "Isolated", "RefusedJobs"]
 
 MOST_PER_CALL = 10
 """Refused jobs that one call isolates. Each costs several statements, and the jobs that were claimed wait for them to start."""
-
-FIRST_AGAIN = 2.0
-"""Seconds until a refused job is tried again for the first time. Doubled each time, up to `AGAIN_AFTER`."""
 
 
 @dataclass(slots=True)
@@ -45,7 +42,7 @@ class Isolated:
 
 
 class RefusedJobs:
-    """Of one worker: reported once, left out of its claims, and tried again after some minutes."""
+    """Of one worker: reported once, left out of its claims, and tried again later."""
 
     def __init__(self) -> None:
         self._again_at: dict[str, float] = {}
