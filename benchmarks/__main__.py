@@ -112,7 +112,7 @@ def _options() -> argparse.Namespace:
 def _letters(text: str) -> list[str]:
     letters = [letter.strip(" ()") for letter in text.split(",")]
     if unknown := [letter for letter in letters if letter not in LETTERS]:
-        raise argparse.ArgumentTypeError(f"there is no row {', '.join(unknown)}: choose from {','.join(LETTERS)}")
+        raise argparse.ArgumentTypeError(f"unknown row {', '.join(unknown)}: choose from {','.join(LETTERS)}")
     return letters
 
 
