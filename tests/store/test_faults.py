@@ -210,7 +210,7 @@ async def test_a_statement_that_was_prepared_before_a_table_changed_is_repeated_
 ):
     """`cached plan must not change result type` would else be raised for ever."""
     database.sql("create table public.changing (a integer)")
-    monkeypatch.setattr("tenure.store.link.statement", lambda *_: "select * from public.changing")
+    monkeypatch.setattr("tenure.store.prepared.statement", lambda *_: "select * from public.changing")
     query = Query("test/changing", INTEGER)
     try:
         async with Link(database_target, "test") as link:

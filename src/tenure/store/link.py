@@ -26,6 +26,7 @@ from tenure.store.columns import column_names, has_rows
 from tenure.store.connecting import KEEPALIVE, PLANNER, WIDE_PLANNER, connect, server_of
 from tenure.store.lockwaits import LockWatch
 from tenure.store.notification_reader import NotificationReader
+from tenure.store.prepared import PreparedStatements
 from tenure.store.priority_lock import PriorityLock
 from tenure.store.query import Fetch, Query, Rows, T
 from tenure.store.statements import quoted, statement
@@ -107,6 +108,8 @@ class Link:
         self._server = server_of(database.dsn)
         self._connection: AsyncConnection[Any] | None = None
         self._cursor: psycopg.AsyncCursor[Any] | None = None
+        self._prepared: PreparedStatements | None = None
+        """None: behind a pooler, or not connected yet."""
         self._lock = PriorityLock()
         self._asked = ""
         self._lock_watch = LockWatch(database)
@@ -191,12 +194,18 @@ class Link:
         self._asked = query.name
         self._lock_watch.begin(query.name, cursor.connection)
         try:
-            await cursor.execute(statement(query.name, self.database.schema), query.values)
-            rows: Rows = await cursor.fetchall() if has_rows(cursor) else []
+            found = await self._answer(cursor, query)
         finally:
             self._lock_watch.end()
         self.last_answer = time.monotonic()
         failures.succeeded(self._server, query.name)
+        return found
+
+    async def _answer(self, cursor: psycopg.AsyncCursor[Any], query: Query[T]) -> list[T]:
+        if self._prepared is not None:
+            return await cursor.connection.wait(self._prepared.run(query))
+        await cursor.execute(statement(query.name, self.database.schema), query.values)
+        rows: Rows = await cursor.fetchall() if has_rows(cursor) else []
         return query.decode(rows, lambda: column_names(cursor))
 
     async def _run_both(self, connection: AsyncConnection[Any], first: Query[T], second: Query[U]) -> tuple[list[T], list[U]]:
@@ -300,6 +309,7 @@ class Link:
             await connection.execute(_RELAXED, prepare=False)
         failures.succeeded(self._server, CONNECT)
         self.sessions += 1
+        self._prepared = None if self.database.pooled else PreparedStatements(connection, self.database.schema)
         self._cursor = connection.cursor(binary=True)
         return self._cursor
 

@@ -17,6 +17,7 @@ from tenure.model.errors import SchemaMismatch
 from tenure.store import faults
 from tenure.store.columns import column_names, has_rows
 from tenure.store.connecting import KEEPALIVE, connect_sync, server_of
+from tenure.store.prepared import PreparedStatements
 from tenure.store.query import Query, Rows, T
 from tenure.store.statements import statement
 from tenure.store.target import DatabaseTarget
@@ -34,12 +35,16 @@ class SyncLink:
         self._pid = 0
         self._connection: TimedConnection
         self._cursor: Cursor[Any] | None = None
+        self._prepared: PreparedStatements | None = None
 
     def fetch(self, query: Query[T], *, deadline: float) -> list[T]:
         """Runs the statement in a transaction of its own and returns its rows. `deadline` is by the monotonic clock."""
         try:
             cursor = self._cursor or self._open(deadline)
             self._connection.deadline = deadline
+            if self._prepared is not None:
+                found: list[T] = self._connection.wait(self._prepared.run(query))
+                return found
             cursor.execute(statement(query.name, self.database.schema), query.values)
             rows: Rows = cursor.fetchall() if has_rows(cursor) else []
             return query.decode(rows, lambda: column_names(cursor))
@@ -59,6 +64,7 @@ class SyncLink:
         within = max(SHORTEST_CONNECT, min(KEEPALIVE["connect_timeout"], int(deadline - time.monotonic())))
         self._pid = os.getpid()
         self._connection = connect_sync(TimedConnection, self.database, self._role, within)
+        self._prepared = None if self.database.pooled else PreparedStatements(self._connection, self.database.schema)
         self._cursor = self._connection.cursor(binary=True)
         return self._cursor
 

@@ -1,0 +1,96 @@
+"""Statements on a link: prepared once for each combination of types, and not at all behind a pooler."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+
+from tenure.store.link import Link
+from tenure.store.prepared import numbered
+from tenure.store.query import TEXT, Query
+from tenure.store.sync_link import SyncLink
+from tenure.store.target import DatabaseTarget
+
+STATEMENTS = {
+    "test/prepared": "select count(*)::text as n from pg_prepared_statements where name like 'tenure%%'",
+    "test/names": "select name as found from pg_prepared_statements where name like 'tenure%%' order by prepare_time limit 1",
+    "test/type": "select pg_typeof(%(value)s)::text || ' ' || %(value)s::text as found where 'a%%' like '%%'",
+    "test/refused": "select (1 / %(value)s)::text as found",
+}
+SOON = 1e9
+"""A deadline that does not pass."""
+
+
+@pytest.fixture(autouse=True)
+def statements(monkeypatch):
+    for module in ("prepared", "link", "sync_link"):
+        monkeypatch.setattr(f"tenure.store.{module}.statement", lambda name, _schema: STATEMENTS[name])
+    yield
+    numbered.cache_clear()
+
+
+def typed(value):
+    return Query("test/type", TEXT, {"value": value, "unused": 1})
+
+
+COUNT = Query("test/prepared", TEXT)
+NAMES = Query("test/names", TEXT)
+
+
+def test_a_repeated_parameter_has_one_number_and_a_percent_sign_is_one():
+    text, parameters, _ = numbered("test/type", "tenure")
+    assert text == b"select pg_typeof($1)::text || ' ' || $1::text as found where 'a%' like '%'"
+    assert parameters == ("value",)
+
+
+async def test_a_statement_is_prepared_once_for_each_type_of_its_values(dsn):
+    async with Link(DatabaseTarget.at(dsn), "test") as link:
+        for value, found in ((1, "smallint 1"), (2, "smallint 2"), (70000, "integer 70000"), (True, "boolean true")):
+            assert await link.fetch(typed(value)) == [found]
+        assert await link.fetch(COUNT) == ["4"]
+
+
+async def test_the_oldest_of_too_many_is_forgotten_and_prepared_again_when_it_is_needed(dsn, monkeypatch):
+    monkeypatch.setattr("tenure.store.prepared.MOST", 3)
+    async with Link(DatabaseTarget.at(dsn), "test") as link:
+        for _ in range(2):
+            for value, found in ((1, "smallint 1"), (70000, "integer 70000"), (True, "boolean true")):
+                assert await link.fetch(typed(value)) == [found]
+            assert await link.fetch(COUNT) == ["3"]
+
+
+async def test_a_name_stands_for_the_same_statement_on_all_connections(dsn):
+    names = {}
+    for value in (1, 2, 70000):
+        async with Link(DatabaseTarget.at(dsn), "test") as link:
+            await link.fetch(typed(value))
+            [names[value]] = await link.fetch(NAMES)
+    assert names[1] == names[2] != names[70000]
+
+
+async def test_behind_a_pooler_nothing_is_prepared(dsn):
+    target = DatabaseTarget.at(dsn, pooled=True)
+    async with Link(target, "test") as link:
+        assert await link.fetch(typed(1)) == ["smallint 1"]
+        assert await link.fetch(COUNT) == ["0"]
+    link = SyncLink(target, "test")
+    assert link.fetch(typed(1), deadline=SOON) == ["smallint 1"]
+    assert link.fetch(COUNT, deadline=SOON) == ["0"]
+    link.close()
+
+
+async def test_after_a_refused_statement_the_same_one_runs_on_the_same_connection(dsn):
+    async with Link(DatabaseTarget.at(dsn), "test") as link:
+        for _ in range(2):
+            with pytest.raises(Exception, match="division by zero") as raised:
+                await link.fetch(Query("test/refused", TEXT, {"value": 0}))
+            assert isinstance(raised.value.__cause__, psycopg.errors.DivisionByZero)
+            assert await link.fetch(Query("test/refused", TEXT, {"value": 1})) == ["1"]
+        assert link.sessions == 1
+
+
+def test_code_without_an_event_loop_prepares_statements_too(dsn):
+    link = SyncLink(DatabaseTarget.at(dsn), "test")
+    assert [link.fetch(typed(value), deadline=SOON) for value in (1, 2)] == [["smallint 1"], ["smallint 2"]]
+    assert link.fetch(COUNT, deadline=SOON) == ["2"]
+    link.close()
