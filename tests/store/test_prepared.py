@@ -68,6 +68,13 @@ async def test_a_name_stands_for_the_same_statement_on_all_connections(dsn):
     assert names[1] == names[2] != names[70000]
 
 
+async def test_a_statement_whose_preparation_was_done_without_an_answer_is_prepared_again(dsn):
+    async with Link(DatabaseTarget.at(dsn), "test") as link:
+        assert await link.fetch(typed(1)) == ["smallint 1"]
+        link._prepared._prepared.clear()  # as after a timeout that came between the two
+        assert await link.fetch(typed(1)) == ["smallint 1"]
+
+
 async def test_behind_a_pooler_nothing_is_prepared(dsn):
     target = DatabaseTarget.at(dsn, pooled=True)
     async with Link(target, "test") as link:

@@ -62,6 +62,7 @@ class PreparedStatements:
         self._transformer = Transformer(connection)
         self._prepared: dict[tuple[str, tuple[int, ...]], bytes] = {}
         """The names by which the server knows them. The types of the values belong to a prepared statement."""
+        self._tried = 0
 
     def run(self, query: Query[T]) -> Conversation[list[T]]:
         text, parameters, formats = numbered(query.name, self._schema)
@@ -79,7 +80,8 @@ class PreparedStatements:
     def _prepare(self, text: bytes, key: tuple[str, tuple[int, ...]]) -> Conversation[bytes]:
         if len(self._prepared) >= MOST:
             yield from self._forget_oldest()
-        name = _name_of(text, key[1])
+        self._tried += 1
+        name = _name_of(text, key[1], self._tried)
         self._pgconn.send_prepare(name, text, param_types=key[1])
         _checked((yield from execute(self._pgconn)))
         self._prepared[key] = name
@@ -98,9 +100,11 @@ class PreparedStatements:
         return self._transformer.load_rows(0, result.ntuples, tuple)
 
 
-def _name_of(text: bytes, types: tuple[int, ...]) -> bytes:
-    """Behind a pooler that was not declared, clients meet on a session of the server. Equal names are then equal statements."""
-    return b"tenure_" + blake2b(text + repr(types).encode(), digest_size=12).hexdigest().encode()
+def _name_of(text: bytes, types: tuple[int, ...], number: int) -> bytes:
+    """Behind a pooler that was not declared, clients meet on a session of the server: equal names must then be equal statements.
+    The number, because a preparation that was canceled may have been done: the same name would be refused."""
+    digest = blake2b(text + repr(types).encode(), digest_size=12).hexdigest()
+    return f"tenure_{digest}_{number}".encode()
 
 
 def _checked(results: list[PGresult]) -> PGresult:
