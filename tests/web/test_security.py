@@ -507,7 +507,7 @@ def test_s13_pairs_of_a_name_and_its_value(given, shown):
     ],
 )
 def test_s13_secrets_are_found_again_in_texts(secret, text, shown):
-    job = SimpleNamespace(input={"a": [{"password": secret}]}, auth=None, meta=None)
+    job = SimpleNamespace(kind="login", input={"a": [{"password": secret}]}, auth=None, meta=None)
     assert Redaction().secrets_of(job).hide({"text": [text]}) == {"text": [shown]}
 
 
@@ -622,6 +622,34 @@ async def test_s13_a_secret_that_is_given_as_key_is_hidden_and_cannot_be_searche
     assert [job["id"] for job in (await web.get("/jobs", params={"key": "order-7"})).json()["jobs"]] == [plain]
     for key in (secret, "no such key"):
         assert (await web.get("/jobs", params={"key": key, "limit": 1})).json() == {"jobs": [], "next": None}
+
+
+@pytest.mark.parametrize("secret", [SWORDFISH, "pin4"])
+async def test_s13_a_bulk_action_hides_the_key_that_it_looks_for(app, serving, sql, secret):
+    @app.job
+    async def pull(password: str | None = None) -> None: ...
+
+    server, token = await serving.serve(), await serving.token()
+    web, live = await server.client(token), await server.live(token)
+    doomed = await send(web, "pull", {"password": secret}, key=secret, delay="1h")
+    body = {"action": "cancel", "filter": {"kind": "pull", "key": secret}, "dry_run": False}
+    sent = await web.post("/jobs/bulk", json=body)
+    job_id = sent.json()["job"]["id"]
+    await live.send(type="subscribe", topics=[f"job:{job_id}"])
+    seen = await live.receive()
+    paths = ["/jobs", f"/jobs/{job_id}", f"/jobs/{job_id}/report", f"/chains/{job_id}", "/audit"]
+    shown = {path: (await web.get(path)).text for path in paths} | {"sent": sent.text, "live": json.dumps(seen)}
+    refused = await web.post("/jobs/bulk", json={**body, "filter": {"input": {"password": secret}}})
+    shown |= {"refused": refused.text, "audit": (await web.get("/audit")).text}
+    assert refused.status_code == 422
+    assert [where for where, text in shown.items() if secret in text] == []
+    assert json.loads(shown[f"/jobs/{job_id}"])["input"]["filter"] == {
+        **json.loads(shown["sent"])["job"]["input"]["filter"],
+        "kind": "pull",
+        "key": REDACTED,
+    }
+    async with app.running():
+        await until(lambda: sql("select state from tenure.all_jobs where id = %s", doomed), is_=[("canceled",)])
 
 
 async def test_s13_secrets_are_hidden_in_what_a_workflow_waits_for(app, serving):

@@ -55,13 +55,17 @@ class BulkAction:
         if self.action not in ELIGIBLE:
             raise ConfigError(f"{self.action!r} is not a bulk action: give one of {', '.join(ELIGIBLE)}")
         if self.filters == Filters():
-            raise ConfigError("a bulk action needs a filter: give at least one field")
+            raise ConfigError("a bulk action needs a filter: give at least one field", option="filter")
         if is_builtin(self.filters.kind or ""):
-            raise ConfigError(f"jobs of the built-in kind {self.filters.kind!r} are not changed by filter: name them by id")
+            raise ConfigError(
+                f"jobs of the built-in kind {self.filters.kind!r} are not changed by filter: name them by id", option="kind"
+            )
         eligible = ELIGIBLE[self.action]
         states = eligible if self.filters.states is None else self.filters.states & eligible
         if not states:
-            raise ConfigError(f"{self.action} is for jobs that are {', '.join(sorted(eligible))}: change the filter by state")
+            raise ConfigError(
+                f"{self.action} is for jobs that are {', '.join(sorted(eligible))}: change the filter by state", option="state"
+            )
         object.__setattr__(self, "filters", replace(self.filters, states=states))
 
     async def count(self, fetch: Fetch, most: int, within: float) -> tuple[int, bool]:

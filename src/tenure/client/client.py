@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import AsyncIterator, Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 from uuid import UUID
 
@@ -25,8 +26,8 @@ from tenure.model.errors import ConfigError, JobNotFound, KeyTaken
 from tenure.model.events import QueuePaused, QueueResumed
 from tenure.model.health import Probe
 from tenure.model.limits import LimitGiven, LimitRules, RateGiven
-from tenure.model.names import check_name
-from tenure.model.options import checks_options
+from tenure.model.names import check_name, shown
+from tenure.model.options import check_option, checks_options
 from tenure.model.priorities import to_priority
 from tenure.model.states import State
 from tenure.model.wakeup import Wakeup
@@ -323,5 +324,5 @@ class Client:
 
 def _named(queue: str) -> str:
     if isinstance(queue, str) and "\0" in queue:
-        raise ConfigError(f"queue is {queue!r}, but must be a name")
-    return check_name(queue, what="queue")
+        raise ConfigError(f"queue is {shown(queue)}, but must be a name: give a text without NUL", option="queue")
+    return check_option("queue", partial(check_name, what="queue"), queue)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -11,6 +12,7 @@ from tenure.client.runtime import ClientRuntime
 from tenure.model.codec import OutputCodec
 from tenure.model.errors import ConfigError, JobNotFound, NotPossible
 from tenure.model.names import check_name, shown
+from tenure.model.options import check_option
 from tenure.model.payloads import Json, with_members
 from tenure.model.wakeup import Wakeup
 from tenure.store import events, jobs, queues
@@ -23,10 +25,10 @@ def event_key(given: str | int | UUID | None) -> str:
     if given is None:
         return ""
     if isinstance(given, bool) or not isinstance(given, str | int | UUID):
-        raise ConfigError(f"the key of an event is {shown(given)}: give a text, a number or a UUID")
+        raise ConfigError(f"the key of an event is {shown(given)}: give a text, a number or a UUID", option="key")
     text = str(given)
     if not text or len(text.encode("utf-8", "replace")) > LONGEST_KEY:
-        raise ConfigError(f"the key of an event is {shown(given)}: give a text of 1 to {LONGEST_KEY} bytes")
+        raise ConfigError(f"the key of an event is {shown(given)}: give a text of 1 to {LONGEST_KEY} bytes", option="key")
     return text
 
 
@@ -36,7 +38,7 @@ def payload_json(event: str, payload: Any) -> Json:
 
 def event_json(event: str, payload: Any, key: str | int | UUID | None) -> Json:
     """The argument of `tenure.emit()`."""
-    head = {"name": check_name(event, what="the name of an event"), "key": event_key(key), "by": this_process().by}
+    head = {"name": _checked_name(event, what="the name of an event"), "key": event_key(key), "by": this_process().by}
     return f"[{with_members(json.dumps(head), payload=payload_json(event, payload))}]"
 
 
@@ -69,10 +71,14 @@ def emit_sync(runtime: ClientRuntime, event: str, payload: Any, key: str | int |
 
 async def signal_job(runtime: ClientRuntime, job_id: UUID, name: str, payload: Any, by: str | None) -> None:
     session, text = runtime.session(), payload_json(name, payload)
-    query = events.signal(str(job_id), check_name(name, what="the name of a signal"), text, by or this_process().by)
+    query = events.signal(str(job_id), _checked_name(name, what="the name of a signal"), text, by or this_process().by)
     if (await session.fetch(query))[0]:
         session.notify(Wakeup.event_sent())
         return
     if not await session.fetch(jobs.find(str(job_id))):
         raise JobNotFound(job_id)
     raise NotPossible([job_id], "is over: signals can only be sent to live workflows")
+
+
+def _checked_name(name: str, what: str) -> str:
+    return check_option("name", partial(check_name, what=what), name)

@@ -10,6 +10,7 @@ from typing import Any, TypedDict, Unpack
 from uuid import UUID
 
 from tenure.model.errors import ConfigError, InvalidJobId
+from tenure.model.options import check_option
 from tenure.model.payloads import plain_json
 from tenure.model.priorities import to_priority
 from tenure.model.states import State
@@ -57,16 +58,16 @@ class Filters:
         state, parent, given = words.get("state"), words.get("parent"), words.get("input")
         priority = words.get("priority")
         return Filters(
-            states=None if state is None else to_states(state),
+            states=None if state is None else check_option("state", to_states, state),
             kind=_text("kind", words.get("kind")),
             queue=_text("queue", words.get("queue")),
-            priority=None if priority is None else to_priority(priority),
+            priority=None if priority is None else check_option("priority", to_priority, priority),
             capability=_text("capability", words.get("capability")),
             key=_text("key", words.get("key")),
-            parent=None if parent is None else _parent(parent),
+            parent=None if parent is None else check_option("parent", _parent, parent),
             since=_time("enqueued_after", words.get("enqueued_after")),
             until=_time("enqueued_before", words.get("enqueued_before")),
-            input=None if given is None else _contained(given),
+            input=None if given is None else check_option("input", _contained, given),
         )
 
     @property
@@ -132,13 +133,15 @@ def _unknown(what: str, name: object, known: Sequence[str]) -> str:
 
 def _text(what: str, given: str | None) -> str | None:
     if given is not None and (not isinstance(given, str) or not given or "\0" in given):
-        raise ConfigError(f"{what} is {given!r}, but must be a text that is not empty: leave it out to match all")
+        raise ConfigError(f"{what} is {given!r}, but must be a text that is not empty: leave it out to match all", option=what)
     return given
 
 
 def _time(what: str, given: datetime | None) -> datetime | None:
     if given is not None and (not isinstance(given, datetime) or given.tzinfo is None):
-        raise ConfigError(f"{what} is {given!r}, but must be a datetime with a time zone, such as datetime.now(timezone.utc)")
+        raise ConfigError(
+            f"{what} is {given!r}, but must be a datetime with a time zone, such as datetime.now(timezone.utc)", option=what
+        )
     return given
 
 

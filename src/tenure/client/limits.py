@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tenure.client.unchanged import Unchanged
 from tenure.model.errors import ConfigError
 from tenure.model.limits import ChangedRules, LimitGiven, LimitRules, RateGiven, to_rules
 from tenure.model.names import check_name, shown
+from tenure.model.options import check_option
 from tenure.model.wakeup import Wakeup
 from tenure.store import limits
 from tenure.store.limits import LimitRow
@@ -75,7 +77,7 @@ def change_of(
     if not isinstance(fair_by, Unchanged):
         change |= {"fair": None}
     if not change:
-        raise ConfigError(f"limit {name!r} is not changed: give concurrency=, rate= or fair_by=")
+        raise ConfigError(f"limit {name!r} is not changed: give concurrency, rate or fair_by")
     rules = to_rules(
         None if isinstance(concurrency, Unchanged) else concurrency,
         None if isinstance(rate, Unchanged) else rate,
@@ -105,5 +107,5 @@ def _of_another_key(name: str, change: ChangedRules, now: LimitRules) -> Changed
 def _check(name: str) -> None:
     of, colon, what = name.partition(":") if isinstance(name, str) else ("", "", "")
     if of not in ("kind", "queue") or not colon or not what or any(c in name for c in "\n\0"):
-        raise ConfigError(f"{name!r} is not the name of a limit: give kind:send_email or queue:mail")
-    check_name(what, what=f"limit {shown(name)}: the name after the colon")
+        raise ConfigError(f"{shown(name)} is not the name of a limit: give kind:send_email or queue:mail", option="name")
+    check_option("name", partial(check_name, what=f"limit {shown(name)}: the name after the colon"), what)

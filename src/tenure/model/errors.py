@@ -51,8 +51,10 @@ class TenureError(Exception):
 class ConfigError(TenureError):
     """A setting is wrong or missing. Nothing was started."""
 
-    option: str | None = None
-    """The option whose value is wrong, if it is one of a call, a schedule or a limit."""
+    def __init__(self, *args: object, option: str | None = None) -> None:
+        self.option = option
+        """The option whose value is wrong, if it is one of a call, a filter, a schedule or a limit."""
+        super().__init__(*args)
 
 
 class NotEnqueued(TenureError):  # noqa: N818 - reads as the fact it states

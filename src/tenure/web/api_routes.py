@@ -3,6 +3,7 @@ return annotation describes the answer. Routing, validation and OpenAPI are all 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,6 +28,10 @@ class RequestModel(BaseModel):
     """A query or a body. Unknown fields are refused: a misspelled option must not be ignored."""
 
     model_config = ConfigDict(extra="forbid")
+
+    def recorded(self) -> dict[str, Any]:
+        """As it is in the audit log, where secrets are hidden by their names."""
+        return self.model_dump(mode="json", exclude_unset=True)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -75,6 +80,8 @@ class ApiRoute:
     """Besides the common ones: what else it may answer."""
     media_types: tuple[str, ...] = ("application/json",)
     success: int = 200
+    headers: tuple[str, ...] = ()
+    """That it reads, besides those of every request."""
 
     @cached_property
     def _hints(self) -> dict[str, Any]:
@@ -93,11 +100,21 @@ class ApiRoute:
         """Without a body, a model of which every field is optional has its defaults."""
         return self.body is not None and any(info.is_required() for info in self.body.model_fields.values())
 
-    def path_of(self, option: str) -> str | None:
-        """Where a request gives this option: `body.priority`."""
-        if self.body is not None and option in self.body.model_fields:
-            return f"body.{option}"
-        return f"query.{option}" if self.query is not None and option in self.query.model_fields else None
+    def path_of(self, option: str | None) -> str | None:
+        """Where a request gives this option: `body.priority`. None, or an option that is given nowhere: what may have several."""
+        if option in self.headers:
+            return f"header.{option}"
+        if self.body is not None and (path := _path_in(self.body, option)) is not None:
+            return f"body.{path}"
+        if self.query is not None and option in self.query.model_fields:
+            return f"query.{option}"
+        if option in self.path_names:
+            return f"path.{option}"
+        return "body" if self.body is not None else "query" if self.query is not None else None
+
+    @property
+    def path_names(self) -> list[str]:
+        return re.findall(r"\{(\w+)\}", self.openapi_path)
 
     @property
     def reply(self) -> Any:
@@ -139,3 +156,14 @@ class ApiRoute:
     @property
     def openapi_path(self) -> str:
         return self.path.replace(":path}", "}")
+
+
+def _path_in(model: type[BaseModel], option: str | None) -> str | None:
+    """In the model, or in a model inside of it: `filter.kind`."""
+    if option in model.model_fields:
+        return option
+    for name, info in model.model_fields.items():
+        inner = info.annotation
+        if isinstance(inner, type) and issubclass(inner, BaseModel) and (path := _path_in(inner, option)) is not None:
+            return f"{name}.{path}"
+    return None

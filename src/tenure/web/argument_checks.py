@@ -1,11 +1,14 @@
 """Checks arguments by the JSON Schema that a worker has published. Neither of them is ours: they must not make this process read
-other addresses or files, nor keep it busy. What is not checked here, the worker checks."""
+other addresses or files, nor keep it busy. The worker checks them again."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import ContextVar
 from functools import lru_cache
 from typing import Annotated, Any
@@ -21,11 +24,16 @@ from referencing.exceptions import Unresolvable
 
 from tenure.web.problems import FieldProblem
 
-MOST_VALUES = 10_000
-"""Values in the arguments, nested ones included. Larger arguments would take seconds."""
+MOST_AT_ONCE = 1000
+"""Values, nested ones included, that are checked in the event loop. A body may have 500,000, which take two seconds: they are
+checked in a thread."""
 
-WITHIN = 0.2
-"""Seconds for one check. With a schema that nests alternatives, the time can double with each level of the arguments."""
+AT_ONCE_WITHIN = 0.02
+"""Seconds of a check in the event loop; then it is made again in a thread."""
+
+WITHIN = 5.0
+"""Seconds of a check in a thread. With a schema that nests alternatives, the time can double with each level of the arguments.
+All are of the processor: arguments are not refused because the machine is busy."""
 
 MOST_PROBLEMS = 20
 LONGEST_MESSAGE = LONGEST_NAME = 200
@@ -34,8 +42,16 @@ Keyword = Callable[[Any, Any, Any, Any], Any]
 """`keyword(validator, value, instance, schema)` yields errors."""
 
 
-class _TooSlow(Exception):  # noqa: N818 - never leaves this module
+class TooSlow(Exception):  # noqa: N818 - reads as the fact it states
+    """The time for the check is over, and nothing is wrong in what was checked."""
+
+
+class _Ended(Exception):  # noqa: N818 - never leaves this module
     """The time for the check is over."""
+
+
+_checker = ThreadPoolExecutor(1, "tenure-check")
+"""One thread for all: what it computes slows the event loop down, and more of them would stop it."""
 
 
 class ArgumentCheck:
@@ -53,19 +69,27 @@ class ArgumentCheck:
             raise ValueError("a part of the schema names another dialect, with keywords of its own")
         self._validator = _Validator(given, registry=Registry())
 
-    def problems(self, value: Any, where: str) -> list[FieldProblem]:
-        """What does not fit, at most 20."""
+    async def problems(self, value: Any, where: str) -> list[FieldProblem]:
+        """What does not fit, at most 20. Raises `TooSlow`."""
+        if not _is_large(value):
+            with suppress(TooSlow):
+                return self.problems_within(AT_ONCE_WITHIN, value, where)
+        return await asyncio.get_running_loop().run_in_executor(_checker, self.problems_within, WITHIN, value, where)
+
+    def problems_within(self, seconds: float, value: Any, where: str) -> list[FieldProblem]:
+        """The same in this thread."""
         found: list[FieldProblem] = []
-        if _is_large(value):
-            return found
-        _deadline.set(time.perf_counter() + WITHIN)
+        _deadline.set(time.thread_time() + seconds)
         try:
             for error in self._validator.iter_errors(value):
                 path = ".".join([where, *map(str, error.absolute_path)])
                 found.append({"path": path, "message": error.message[:LONGEST_MESSAGE]})
                 if len(found) == MOST_PROBLEMS:
                     break
-        except (_TooSlow, Unresolvable, RecursionError, OverflowError):
+        except _Ended:
+            if not found:
+                raise TooSlow from None
+        except (Unresolvable, RecursionError, OverflowError):
             return found  # by the schema, or by numbers that no float can hold
         return found
 
@@ -75,8 +99,8 @@ _deadline: ContextVar[float] = ContextVar("deadline")
 
 def _timed(keyword: Keyword) -> Keyword:
     def check(validator: Any, value: Any, instance: Any, schema: Any) -> Any:
-        if time.perf_counter() > _deadline.get():
-            raise _TooSlow
+        if time.thread_time() > _deadline.get():
+            raise _Ended
         return keyword(validator, value, instance, schema)
 
     return check
@@ -168,11 +192,11 @@ def _names_dialect(schema: Any) -> bool:
 
 def _is_large(value: Any) -> bool:
     count, left = 0, [value]
-    while left and count <= MOST_VALUES:
+    while left and count <= MOST_AT_ONCE:
         item = left.pop()
         count += 1
         if isinstance(item, dict):
             left.extend(item.values())
         elif isinstance(item, list):
             left.extend(item)
-    return count > MOST_VALUES
+    return count > MOST_AT_ONCE

@@ -17,8 +17,8 @@ from tenure.model.published_kind import PublishedKind, Schema
 from tenure.store import kinds
 from tenure.store.kinds import KindRow
 from tenure.store.query import Fetch
-from tenure.web.argument_checks import ArgumentCheck
-from tenure.web.problems import FieldProblem, Problem
+from tenure.web.argument_checks import WITHIN, ArgumentCheck, TooSlow
+from tenure.web.problems import FieldProblem, Problem, how_to_fit
 from tenure.web.security.principal import Principal
 
 RECHECK = 5.0
@@ -99,27 +99,39 @@ def _check_by(schema: Schema | None) -> ArgumentCheck | None:
         return None
 
 
-def check_args(known: KnownKind, args: Any) -> None:
+async def check_args(known: KnownKind, args: Any) -> None:
     """By the published schema. A handler with a single model takes the model's own object, or `{"parameter": {...}}`."""
     name = known.kind.parameter
     if not isinstance(args, dict) and name is None:
-        raise Problem(
-            422, "invalid-input", f"the input of kind {known.kind.name!r} must be an object: give the arguments by their names"
-        )
+        message = f"the input of kind {known.kind.name!r} must be an object: give the arguments by their names"
+        raise Problem(422, "invalid-input", message, [{"path": "args", "message": message}])
     if known.check is None:
         return
-    problems = known.check.problems(args, "args")
+    problems = await _problems(known, known.check, args, "args")
     if problems and isinstance(args, dict) and list(args) == [name]:
-        problems = known.check.problems(args[name], f"args.{name}")
+        problems = await _problems(known, known.check, args[name], f"args.{name}")
     if problems:
-        raise Problem(422, "invalid-input", f"the arguments do not fit kind {known.kind.name!r}: {_listed(problems)}", problems)
+        detail = f"the arguments do not fit kind {known.kind.name!r}: {_listed(problems)}: {how_to_fit(known.kind.name)}"
+        raise Problem(422, "invalid-input", detail, problems)
 
 
-def check_output(known: KnownKind, output: Any) -> None:
+async def check_output(known: KnownKind, output: Any) -> None:
     """By the published schema of what the handler returns."""
-    problems = [] if known.output_check is None else known.output_check.problems(output, "output")
+    problems = [] if known.output_check is None else await _problems(known, known.output_check, output, "output")
     if problems:
-        raise Problem(422, "invalid-output", f"the output does not fit kind {known.kind.name!r}: {_listed(problems)}", problems)
+        detail = f"the output does not fit kind {known.kind.name!r}: {_listed(problems)}: {how_to_fit(known.kind.name)}"
+        raise Problem(422, "invalid-output", detail, problems)
+
+
+async def _problems(known: KnownKind, check: ArgumentCheck, value: Any, where: str) -> list[FieldProblem]:
+    try:
+        return await check.problems(value, where)
+    except TooSlow:
+        message = (
+            f"{where} cannot be checked by the schema of kind {known.kind.name!r} within {WITHIN:g} s: give less to one job, "
+            "store big data elsewhere and pass a reference, or start the web server with --app so that it imports the handlers"
+        )
+        raise Problem(422, "unchecked", message, [{"path": where, "message": message}]) from None
 
 
 def _listed(problems: Sequence[FieldProblem]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from typing import Any
 
@@ -25,6 +24,9 @@ COMMON = {
     429: "Too many requests; wait for `Retry-After` seconds.",
     503: "PostgreSQL cannot be reached, or took too long.",
 }
+NOT_PARAMETERS = frozenset({"Accept", "Content-Type"})
+"""Headers that OpenAPI describes by the media types of bodies and answers."""
+
 EVERYWHERE = {
     405: "The path exists, but not with this method; `Allow` lists its methods.",
     421: "The server does not serve the name in the header `Host`.",
@@ -103,11 +105,10 @@ def _operation(route: ApiRoute, references: dict[str, dict[str, Any]]) -> dict[s
 
 
 def _path_parameters(route: ApiRoute) -> list[dict[str, Any]]:
-    names = re.findall(r"\{(\w+)\}", route.openapi_path)
     schema = {"id": {"type": "string", "format": "uuid"}}
     return [
         {"name": name, "in": "path", "required": True, "schema": schema.get(name, {"type": "string", "minLength": 1})}
-        for name in names
+        for name in route.path_names
     ]
 
 
@@ -144,10 +145,11 @@ def _inlined(schema: Any, definitions: dict[str, Any]) -> Any:
 
 
 def _header_parameters(route: ApiRoute) -> list[dict[str, Any]]:
-    names = {"dispatch_job": "Idempotency-Key", "stream_events": "Last-Event-ID"}
-    if route.name not in names:
-        return []
-    return [{"name": names[route.name], "in": "header", "required": False, "schema": {"type": "string"}}]
+    return [
+        {"name": name, "in": "header", "required": False, "schema": {"type": "string"}}
+        for name in route.headers
+        if name not in NOT_PARAMETERS
+    ]
 
 
 def _responses(route: ApiRoute, references: dict[str, dict[str, Any]]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from tenure.model.ids import uuid7
 from tenure.store.audit import AuditSource
 from tenure.web.api_routes import ApiCall, ApiRoute, Reply
 from tenure.web.problems import Problem, internal_error, of_error
-from tenure.web.request_parsing import parse_body, parse_query
+from tenure.web.request_parsing import parse_body, parse_query, refuse_nul
 from tenure.web.security.audit_log import AuditTrail
 from tenure.web.security.authentication import address_of, check_csrf, ip_of
 from tenure.web.security.headers import add_headers
@@ -61,6 +61,9 @@ class Endpoint:
         principal = await self._admitted(request, services)
         call = ApiCall(request=request, services=services, principal=principal, path=request.path_params)
         given: dict[str, Any] = {}
+        refuse_nul(
+            "path", ((name, value) for name, value in request.path_params.items() if name != "id")
+        )  # no job has such an id
         parsed = parse_query(request.query_params, route.query)
         if route.query is not None:
             given["query"] = parsed
@@ -135,7 +138,7 @@ class Endpoint:
             action=route.name,
             subject=next(iter(call.path.values()), None),
             only_after=route.audited == "after",
-            request=None if body is None or route.audited == "after" else body.model_dump(mode="json", exclude_unset=True),
+            request=None if body is None or route.audited == "after" else body.recorded(),
         )
         if route.audited == "around":
             await trail.requested()

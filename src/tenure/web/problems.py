@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NotRequired
+from urllib.parse import quote
 
 from starlette.responses import Response
 from typing_extensions import TypedDict
@@ -14,6 +15,9 @@ from tenure.model import errors
 from tenure.store.faults import Refused, StatementTimeout
 
 MEDIA_TYPE = "application/problem+json"
+
+PathOf = Callable[[str | None], str | None]
+"""Where a request gives an option. Of None: what has the options that it takes."""
 
 
 class FieldProblem(TypedDict):
@@ -64,26 +68,39 @@ def internal_error() -> Problem:
     return Problem(500, "internal-error", "the server failed; its log has the reason")
 
 
-def _nowhere(option: str) -> str | None:  # noqa: ARG001
+def _names(location: Sequence[str | int], given: Any, error_type: str) -> Iterator[str]:
+    """Without the names of alternatives, such as `int` or `list[Bound]`, which pydantic adds for a value of several types."""
+    for n, name in enumerate(location):
+        inner = dict(enumerate(given)) if isinstance(given, list) else given
+        if isinstance(inner, dict) and name in inner:
+            given = inner[name]
+        elif error_type != "missing" or n + 1 < len(location):
+            continue
+        yield str(name)
+
+
+def _nowhere(option: str | None) -> str | None:  # noqa: ARG001
     return None
 
 
-def of_error(error: Exception, path_of: Callable[[str], str | None] = _nowhere) -> Problem | None:
+def of_error(error: Exception, path_of: PathOf = _nowhere) -> Problem | None:
     """The problem that an error of Tenure means for a caller. None: a bug. `path_of`: where the caller gave an option."""
     if isinstance(error, Problem):
         return error
     if isinstance(error, errors.InvalidInput):
-        return Problem(422, "invalid-input", str(error), [_field(problem) for problem in error.problems])
+        detail = f"{error}: {how_to_fit(error.kind)}"
+        return Problem(422, "invalid-input", detail, [_field(problem) for problem in error.problems])
+    if isinstance(error, errors.InvalidOutput):
+        return Problem(422, "invalid-output", f"{error}: give another one", [{"path": "output", "message": str(error)}])
     for kind, status, slug in _PLAIN:
         if isinstance(error, kind):
-            return Problem(status, slug, str(error), _option_fields(error, path_of))
+            return Problem(status, slug, str(error), _option_fields(error, path_of) if status == 422 else ())
     return _of_store(error)
 
 
 _PLAIN: Sequence[tuple[type[Exception], int, str]] = (
     (errors.UnknownKind, 404, "unknown-kind"),
     (errors.NotEnqueued, 422, "invalid-input"),
-    (errors.InvalidOutput, 422, "invalid-output"),
     (errors.JobNotFound, 404, "job-not-found"),
     (errors.ScheduleNotFound, 404, "schedule-not-found"),
     (errors.ScheduleConflict, 409, "schedule-conflict"),
@@ -122,21 +139,27 @@ def _field(problem: errors.InputProblem) -> FieldProblem:
     return {"path": ".".join(["args", *map(str, problem.path)]), "message": problem.message}
 
 
-def _option_fields(error: Exception, path_of: Callable[[str], str | None]) -> list[FieldProblem]:
+def _option_fields(error: Exception, path_of: PathOf) -> list[FieldProblem]:
     option = error.option if isinstance(error, errors.ConfigError | errors.InvalidPayload) else None
-    path = None if option is None else path_of(option)
+    path = path_of(option)
     return [] if path is None else [{"path": path, "message": str(error)}]
 
 
-def invalid_value(path: str, message: str) -> Problem:
+def how_to_fit(kind: str) -> str:
+    """The way out, for arguments and outputs that do not fit."""
+    return f"correct it; GET /_api/kinds/{quote(kind)} has the schema"
+
+
+def invalid_value(path: str, message: str, slug: str = "invalid-value") -> Problem:
     """Of a value that has the right type: `query.last is '1s': give ...`."""
-    return Problem(422, "invalid-value", f"{path} {message}", [{"path": path, "message": message}])
+    return Problem(422, slug, f"{path} {message}", [{"path": path, "message": message}])
 
 
-def invalid(errors_: Sequence[Mapping[str, Any]], where: str) -> Problem:
-    """From the errors of pydantic: a path and a message for each field, without the values."""
+def invalid(errors_: Sequence[Mapping[str, Any]], where: str, given: Any) -> Problem:
+    """From the errors of pydantic: a path in what was given and a message for each field, without the values."""
     found: list[FieldProblem] = [
-        {"path": ".".join([where, *map(str, one["loc"])]), "message": str(one["msg"])} for one in errors_[:50]
+        {"path": ".".join([where, *_names(one["loc"], given, str(one["type"]))]), "message": str(one["msg"])}
+        for one in errors_[:50]
     ]
     detail = "; ".join(f"{one['path']}: {one['message']}" for one in found[:3])
     return Problem(422, "invalid-request", f"{detail}: correct the request; /_api/openapi.json describes it", found)

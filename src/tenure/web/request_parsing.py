@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterable
 from typing import Any, get_origin
 
 from pydantic import BaseModel, ValidationError
@@ -12,7 +13,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from tenure.model.errors import InvalidPayload
 from tenure.model.payloads import check_json_text, clean_text
-from tenure.web.problems import FieldProblem, Problem, invalid
+from tenure.web.problems import FieldProblem, Problem, invalid, invalid_value
 
 LARGEST_BODY = 1024 * 1024  # bytes
 LONGEST_NAME = 200  # characters of a name that is reported
@@ -21,6 +22,7 @@ BODY_WITHIN = 10.0  # seconds for a client to send it
 
 def parse_query(params: QueryParams, model: type[BaseModel] | None) -> BaseModel | None:
     """A parameter of a list type may be repeated; any other one only once."""
+    refuse_nul("query", params.multi_items())
     if model is None:
         if params:
             name = next(iter(params))
@@ -38,7 +40,16 @@ def parse_query(params: QueryParams, model: type[BaseModel] | None) -> BaseModel
     try:
         return model.model_validate(given)
     except ValidationError as error:
-        raise _refused(error, "query") from None
+        raise _refused(error, "query", given) from None
+
+
+def refuse_nul(where: str, given: Iterable[tuple[str, str]]) -> None:
+    """No text of PostgreSQL contains it, so nothing can be found by it."""
+    for name, value in given:
+        if "\0" in value:
+            raise invalid_value(
+                f"{where}.{name[:LONGEST_NAME]}", "holds a NUL character, which PostgreSQL cannot store: remove it"
+            )
 
 
 def is_list(model: type[BaseModel], name: str) -> bool:
@@ -53,7 +64,8 @@ async def parse_body(request: Request, model: type[BaseModel] | None, *, require
     raw = await read_body(request)
     if model is None:
         if raw.strip() not in (b"", b"{}"):
-            raise Problem(422, "invalid-request", "this route takes no body: leave it out")
+            message = "this route takes no body: leave it out"
+            raise Problem(422, "invalid-request", message, [{"path": "body", "message": message}])
         return None
     if not raw and not required:
         return model()
@@ -62,7 +74,7 @@ async def parse_body(request: Request, model: type[BaseModel] | None, *, require
         check_json_text(raw, what="the body", limit=LARGEST_BODY)
         return model.model_validate_json(raw, strict=True)  # as OpenAPI describes it: "3" is not a number, 1 is not a time
     except ValidationError as error:
-        raise _refused(error, "body") from None
+        raise _refused(error, "body", _read(raw)) from None
     except InvalidPayload as error:
         found: FieldProblem = {"path": ".".join(["body", *_unstorable(raw)]), "message": str(error)}
         raise Problem(422, "invalid-request", str(error), [found]) from None
@@ -70,10 +82,7 @@ async def parse_body(request: Request, model: type[BaseModel] | None, *, require
 
 def _unstorable(raw: bytes) -> list[str]:
     """The names and indexes of the first text in a body that PostgreSQL cannot store. Empty: it is not in one value."""
-    try:
-        left: list[tuple[list[str], Any]] = [([], json.loads(raw))]
-    except (ValueError, RecursionError):
-        return []
+    left: list[tuple[list[str], Any]] = [([], _read(raw))]
     while left:
         path, value = left.pop()
         if isinstance(value, str) and clean_text(value, len(value)) != value:
@@ -87,7 +96,8 @@ def check_json(request: Request) -> None:
     """A form of another site cannot send this content type without asking first."""
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if content_type != "application/json":
-        raise Problem(415, "content-type", "send the body as JSON, with the header `Content-Type: application/json`")
+        message = f"{content_type[:LONGEST_NAME]!r} is not JSON: send JSON, with the header `Content-Type: application/json`"
+        raise Problem(415, "content-type", message, [{"path": "header.Content-Type", "message": message}])
 
 
 async def read_body(request: Request) -> bytes:
@@ -121,5 +131,13 @@ def _invalid_parameter(name: str, message: str) -> Problem:
     return Problem(422, "invalid-request", message, [{"path": f"query.{name[:LONGEST_NAME]}", "message": message}])
 
 
-def _refused(error: ValidationError, where: str) -> Problem:
-    return invalid(error.errors(include_url=False, include_context=False, include_input=False), where)
+def _refused(error: ValidationError, where: str, given: Any) -> Problem:
+    return invalid(error.errors(include_url=False, include_context=False, include_input=False), where, given)
+
+
+def _read(raw: bytes) -> Any:
+    """None: it is not JSON."""
+    try:
+        return json.loads(raw)
+    except (ValueError, RecursionError):
+        return None

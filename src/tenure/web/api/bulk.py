@@ -27,7 +27,7 @@ from tenure.web.fleet_stats import FleetCounts
 from tenure.web.job_views import JobView
 from tenure.web.problems import invalid_value
 from tenure.web.security.principal import Scope
-from tenure.web.security.redaction import refuse_hidden
+from tenure.web.security.redaction import refuse_hidden, without_key
 
 MOST_COUNTED = 10_000
 COUNT_WITHIN = 1.5  # seconds
@@ -42,6 +42,10 @@ class BulkBody(RequestModel):
     filter: BulkFilter
     dry_run: bool = Field(True, description="Only count. Nothing is changed unless this is false.")
     reason: str | None = Field(None, max_length=1000, description="Of a cancellation.")
+
+    def recorded(self) -> dict[str, Any]:
+        shown: dict[str, Any] = without_key(super().recorded())
+        return shown
 
 
 class BulkReply(TypedDict):

@@ -124,9 +124,9 @@ async def complete_chain(call: ApiCall, body: CompleteBody) -> Completed:
             raise JobNotFound(link.id)
         known = None if link.kind in runtime.kinds else await call.services.kinds.find(link.kind)
         if known is not None:
-            check_output(known, body.output)
+            await check_output(known, body.output)
 
-    refuse_redacted(body.output, "output")
+    refuse_redacted(body.output, "body.output")
     connections = await access(runtime, None)
     by = cleaned(call.principal.name)
     link = await completing.complete(connections, runtime.kinds, chain.id, body.output, by=by, events=runtime.events, check=check)

@@ -25,7 +25,7 @@ from tenure.web.api.jobs import shown
 from tenure.web.api_routes import ApiCall, Reply, RequestModel
 from tenure.web.job_views import JobView
 from tenure.web.kind_directory import check_args
-from tenure.web.problems import Problem
+from tenure.web.problems import Problem, invalid_value
 from tenure.web.security.redaction import refuse_redacted
 
 log = logging.getLogger("tenure")
@@ -78,7 +78,7 @@ async def dispatch_job(call: ApiCall, body: DispatchBody) -> Dispatched | Reply:
     """
     kind = call.path["kind"]
     _check_kind(call, kind)
-    refuse_redacted(body.args, "args")
+    refuse_redacted(body.args, "body.args")
     header = _header_key(call)
     made, options = await _checked(call, kind, body, header)
     if not call.principal.sees(kind=kind, queue=made.fields.queue):
@@ -86,8 +86,8 @@ async def dispatch_job(call: ApiCall, body: DispatchBody) -> Dispatched | Reply:
     made = made.sent_by(call.principal.name)
     handle = await send_call(call.services.runtime, options, made)
     if header is not None and made.key == header and not handle.same_input:
-        raise Problem(
-            422, "idempotency-key-reused", "this Idempotency-Key was used with other arguments: use a new key for each request"
+        raise invalid_value(
+            "header.Idempotency-Key", "was used with other arguments: use a new key for each request", "idempotency-key-reused"
         )
     plain = _plain_job(made)
     call.note(subject=str(handle.id), request={"kind": kind, **_without_secrets(call, body, plain)})
@@ -118,7 +118,7 @@ async def _checked(call: ApiCall, kind: str, body: DispatchBody, header: str | N
     known = await call.services.kinds.published(kind, call.principal)
     if known.kind.makes_key and body.key is None:
         raise _key_needed(kind)
-    check_args(known, body.args)
+    await check_args(known, body.args)
     if header is not None and body.key is None:
         options = {**options, "key": header, "key_for": KEPT_FOR}
     checked = call_options(kind, "dispatch", **options)
@@ -161,9 +161,7 @@ def _header_key(call: ApiCall) -> str | None:
         return None
     text = given.strip('"')
     if not text or len(text) > LONGEST_IDEMPOTENCY_KEY or not text.isprintable():
-        raise Problem(
-            422, "invalid-value", f"Idempotency-Key must be 1 to {LONGEST_IDEMPOTENCY_KEY} printable characters: use a UUID"
-        )
+        raise invalid_value("header.Idempotency-Key", f"must be 1 to {LONGEST_IDEMPOTENCY_KEY} printable characters: use a UUID")
     owner = hashlib.sha256(call.principal.account.encode()).hexdigest()[:12]
     return f"request:{owner}:{text}"
 

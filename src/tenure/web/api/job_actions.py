@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from pydantic import Field
@@ -13,15 +14,17 @@ from tenure.client.status import JobStatus
 from tenure.client.unchanged import UNCHANGED
 from tenure.model.durations import to_seconds
 from tenure.model.errors import NotPossible
-from tenure.model.names import is_builtin
+from tenure.model.names import is_builtin, shown
+from tenure.model.options import check_option
 from tenure.model.states import State
 from tenure.web.api.jobs import visible
 from tenure.web.api_routes import ApiCall, RequestModel
 from tenure.web.job_views import FAILED
 from tenure.web.kind_directory import check_args
-from tenure.web.problems import Problem
+from tenure.web.problems import invalid_value
 from tenure.web.security.principal import Scope
 from tenure.web.security.redaction import refuse_redacted
+from tenure.web.security.trackers import LONGEST_LIFE
 
 
 class CancelBody(RequestModel):
@@ -89,9 +92,9 @@ async def replay_job(call: ApiCall, body: ReplayBody) -> WillRun:
     if changed:
         if is_builtin(job.kind):
             raise NotPossible([job.id], f"is of kind {job.kind!r}, whose input cannot be changed: leave `input` out")
-        refuse_redacted(body.input, "input")
+        refuse_redacted(body.input, "body.input")
         if job.kind not in call.services.runtime.kinds:
-            check_args(await call.services.kinds.published(job.kind, call.principal), body.input)
+            await check_args(await call.services.kinds.published(job.kind, call.principal), body.input)
     call.note(before={"state": job.state, "input": job.input if changed else None})
     await call.services.client.replay(
         job.id, input=body.input if changed else UNCHANGED, priority=body.priority, by=call.principal.name
@@ -125,8 +128,8 @@ async def delete_job(call: ApiCall) -> Deleted:
 async def create_tracker(call: ApiCall, body: TrackerBody) -> TrackerReply:
     """Sign a short-lived token for this one job, for the page of the user who started it."""
     job = await visible(call)
-    seconds = to_seconds(body.expires_in, what="expires_in")
-    if not 0 < seconds <= 86400:
-        raise Problem(422, "invalid-value", f"body.expires_in is {body.expires_in!r}: give more than 0 and at most a day")
+    seconds = check_option("expires_in", partial(to_seconds, what="expires_in"), body.expires_in)
+    if not 0 < seconds <= LONGEST_LIFE:
+        raise invalid_value("body.expires_in", f"is {shown(body.expires_in)}: give more than 0 and at most a day")
     made = await call.services.trackers.sign(to_id(str(job.id)), seconds, may_cancel=body.cancel)
     return {"token": made.token, "expires_at": made.expires_at}

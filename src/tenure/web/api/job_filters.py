@@ -10,12 +10,11 @@ from uuid import UUID
 from pydantic import AwareDatetime, Field
 
 from tenure.client.filters import Filters
-from tenure.model.errors import ConfigError, JobNotFound
 from tenure.model.options import check_option
 from tenure.model.payloads import check_json_text
 from tenure.model.states import State
 from tenure.web.api_routes import RequestModel
-from tenure.web.problems import Problem, invalid_value
+from tenure.web.problems import invalid_value
 
 LARGEST_FILTER = 16 * 1024  # bytes
 MOST_IDS = 1000
@@ -35,14 +34,11 @@ class JobFilter(RequestModel):
     enqueued_before: AwareDatetime | None = None
 
     def filters(self, contained: dict[str, Any] | None) -> Filters:
-        try:
-            return Filters.of(
-                state=self.state, kind=self.kind, queue=self.queue, priority=self.priority, capability=self.capability,
-                key=self.key, parent=self.parent, enqueued_after=self.enqueued_after, enqueued_before=self.enqueued_before,
-                input=contained,
-            )  # fmt: skip
-        except (ConfigError, JobNotFound, OverflowError) as error:
-            raise Problem(422, "invalid-value", str(error)) from None
+        return Filters.of(
+            state=self.state, kind=self.kind, queue=self.queue, priority=self.priority, capability=self.capability,
+            key=self.key, parent=self.parent, enqueued_after=self.enqueued_after, enqueued_before=self.enqueued_before,
+            input=contained,
+        )  # fmt: skip
 
 
 class JobsQuery(JobFilter):

@@ -185,7 +185,8 @@ def accepted(request: Request, *offered: str) -> str:
         for media in offered:
             if given.strip() in (media, "*/*", media.partition("/")[0] + "/*"):
                 return media
-    raise Problem(406, "not-acceptable", f"this is available as {', '.join(offered)}: ask for one of them")
+    message = f"this is available as {', '.join(offered)}: ask for one of them"
+    raise Problem(406, "not-acceptable", message, [{"path": "header.Accept", "message": message}])
 
 
 def _weight(parameters: str) -> float:

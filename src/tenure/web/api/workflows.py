@@ -95,14 +95,14 @@ async def signal_workflow(call: ApiCall, body: SignalBody) -> Signaled:
     job = await visible(call)
     if not await _leads_to_workflow(call, job):
         raise NotPossible([job.id], "is not a workflow, and receives no signals: send them to a workflow")
-    refuse_redacted(body.payload, "payload")
+    refuse_redacted(body.payload, "body.payload")
     await call.services.workflows.signal(job.id, body.name, body.payload, by=call.principal.name)
     return {"id": str(job.id)}
 
 
 async def emit_event(call: ApiCall, body: EventBody) -> Emitted:
     """Send an event to all workflows that wait for it, now or later. The first one with a name and key counts."""
-    refuse_redacted(body.payload, "payload")
+    refuse_redacted(body.payload, "body.payload")
     await emit(call.services.runtime, body.name, body.payload, body.key, None)
     call.note(subject=body.name)
     return {"name": body.name}

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from tenure.client.bulk import BULK
 from tenure.client.report.life import Attempt, Incident, Moment, Report, ReportedLogLine
 from tenure.client.status import JobStatus
 from tenure.model.payloads import TOO_DEEP
-from tenure.web.problems import Problem
+from tenure.web.problems import invalid_value
 from tenure.web.security.secret_names import SECRET_NAMES, SecretNames
 
 REDACTED = "[redacted]"
@@ -82,7 +83,8 @@ class Redaction:
 
     def job(self, job: JobStatus) -> JobStatus:
         known = self.secrets_of(job)
-        hidden = {name: self.hide(getattr(job, name)) for name in ("input", "auth", "meta")}
+        hidden = {name: self.hide(getattr(job, name)) for name in ("auth", "meta")}
+        hidden["input"] = self.hide(without_key(job.input) if job.kind == BULK else job.input)
         system = self.hide(job.system)
         if known.none and all(getattr(job, name) == value for name, value in {**hidden, "system": system}.items()):
             output = self.hide(job.output)
@@ -114,7 +116,8 @@ class Redaction:
     def secrets_of(self, job: JobStatus) -> KnownSecrets:
         """What its caller has given as a secret. Not those of an input that was too large to be read."""
         try:
-            return KnownSecrets([text for value in (job.input, job.auth, job.meta) for text in self._secrets(value)])
+            keys = [_filter_key(job.input)] if job.kind == BULK else []
+            return KnownSecrets([*keys, *(text for value in (job.input, job.auth, job.meta) for text in self._secrets(value))])
         except RecursionError:
             return KnownSecrets([])
 
@@ -157,6 +160,19 @@ class Redaction:
         return replace(line, message=known.hide(line.message), fields=known.hide(self.hide(line.fields)))
 
 
+def without_key(action: Any) -> Any:
+    """A bulk action, without the idempotency key in its filter: it may be made of a secret of jobs that do not exist any more."""
+    if not _filter_key(action):
+        return action
+    return {**action, "filter": {**action["filter"], "key": REDACTED}}
+
+
+def _filter_key(action: Any) -> str:
+    given = action.get("filter") if isinstance(action, dict) else None
+    key = given.get("key") if isinstance(given, dict) else None
+    return key if isinstance(key, str) else ""
+
+
 def _attempt(attempt: Attempt, known: KnownSecrets) -> Attempt:
     return replace(attempt, error=known.hide(attempt.error))
 
@@ -193,13 +209,13 @@ def _is_set(value: Any) -> bool:
 def refuse_hidden(redaction: Redaction, given: Any, where: str) -> None:
     """In a filter: who can search for a hidden value can find it out, one guess after the other."""
     if redaction.hide(given) != given:
-        raise Problem(422, "redacted", f"{where} asks for a value that is hidden: filter by other fields")
+        raise invalid_value(where, "asks for a value that is hidden: filter by other fields", "redacted")
 
 
 def refuse_redacted(value: Any, where: str) -> None:
     """A view with hidden values must not be stored as if it were the input."""
     if value == REDACTED:
-        raise Problem(422, "redacted", f"{where} is {REDACTED!r}, which replaces a hidden value: give the value itself")
+        raise invalid_value(where, f"is {REDACTED!r}, which replaces a hidden value: give the value itself", "redacted")
     if isinstance(value, dict):
         for name, inner in value.items():
             refuse_redacted(inner, f"{where}.{name}")

@@ -1,0 +1,207 @@
+"""Every parameter, member of a body and header of every route: what is refused, is refused with the place of the value and a way
+out."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, get_args
+from urllib.parse import quote
+from uuid import uuid4
+
+import pytest
+from pydantic import BaseModel
+
+from tenure import Tenure, WorkflowContext
+from tenure.web.api_routes import ApiRoute
+from tenure.web.route_table import ROUTES
+from tests.web.test_openapi import check
+
+TEXTS = ["", " ", "\0", "x" * 3000, "-1", "1e400", "9" * 40, "nonsense", "tenure.x", '["x"]', '{"password": "x"}', "[redacted]"]
+
+VALUES: list[Any] = [
+    *TEXTS, None, True, -1, 1.5, 10**30, [], {}, [None], [{}], {"most": 0}, {"a": "\0"}, {"password": "x"}, {"a": "[redacted]"},
+    "9999-12-31T00:00:00Z", {"why": 1}, {"format": "csv", "rows": "many"}, ["nonsense"], {"kind": "tenure.bulk"},
+]  # fmt: skip
+
+PARTNERS = {"every": "body"}
+"""Without it, `cron` is missing."""
+
+HEADERS = {"Idempotency-Key": ["", "x" * 200, '""'], "Content-Type": ["text/plain", ""], "Accept": ["image/png"]}
+
+BODIES: dict[str, dict[str, Any]] = {
+    "dispatch_job": {"args": {"format": "csv"}},
+    "bulk": {"action": "cancel", "filter": {"kind": "burn"}},
+    "create_schedule": {"name": "t", "kind": "export_users", "every": "1h", "input": {"format": "csv"}},
+    "start_session": {"token": "x"},
+    "signal_workflow": {"name": "decide"},
+    "emit_event": {"name": "paid"},
+    "set_limit": {"concurrency": 1},
+}
+
+WAY_OUT = re.compile(
+    r"[:;,] (add|ask|change|correct|create|filter|give|leave|name|remove|send|shorten|start|store|use|but must|it must|there are"
+    r"|did you mean|flatten|but needs) "
+)
+"""What the last part of a problem's detail begins with."""
+
+
+@pytest.fixture
+async def stage(jobs: Tenure, serving: Any) -> Any:
+    @jobs.workflow
+    async def approve(ctx: WorkflowContext) -> None:
+        await ctx.wait_for_signal("decide", timeout="1h")
+
+    web = await serving.admin()
+    await web.post("/schedules", json={"name": "s", "kind": "export_users", "every": "1h", "input": {"format": "csv"}})
+    return web
+
+
+def members(model: type[BaseModel], at: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for name, info in model.model_fields.items():
+        yield (*at, name)
+        for inner in [info.annotation, *get_args(info.annotation)]:
+            if isinstance(inner, type) and issubclass(inner, BaseModel):
+                yield from members(inner, (*at, name))
+
+
+def replaced(body: dict[str, Any], at: tuple[str, ...], value: Any) -> dict[str, Any]:
+    name, *rest = at
+    inner = body.get(name)
+    return {**body, name: replaced(inner if isinstance(inner, dict) else {}, tuple(rest), value) if rest else value}
+
+
+def path_of(route: ApiRoute, job_id: str) -> str:
+    name = "queue:mail" if route.path.startswith("/limits") else "s"
+    values = {"id": job_id, "kind": "export_users", "name": name, "queue": "mail", "group": "0"}
+    return re.sub(r"\{(\w+)\}", lambda match: values[match[1]], route.openapi_path)
+
+
+def places(problem: dict[str, Any], answer: Any) -> set[str]:
+    """Where the errors of a problem document are."""
+    assert problem.get("errors"), (answer.request.method, answer.request.url, answer.request.content[:200], problem)
+    assert WAY_OUT.search(problem["detail"]), problem["detail"]
+    assert all(one["message"] for one in problem["errors"])
+    return {one["path"] for one in problem["errors"]}
+
+
+def is_at(place: str, wanted: str) -> bool:
+    """Arguments and outputs that do not fit their kind have paths of their own: `args.format`, whatever the body calls them."""
+    whole = {"args": ("body.args", "body.input"), "output": ("body.output",)}.get(place.partition(".")[0])
+    if whole is not None:
+        return wanted in whole
+    return place == wanted or place.startswith(f"{wanted}.") or wanted.startswith(f"{place}.")
+
+
+def job_for(route: ApiRoute, sql: Any) -> str:
+    """A job that the route can change."""
+    if route.name == "replay_job":
+        state, position, kind = "dead_letter", -1, "burn"
+    elif route.path.startswith("/workflows"):
+        state, position, kind = "pending", 1, "approve"
+    else:
+        state, position, kind = "pending", 1, "export_users"
+    job_id = str(uuid4())
+    sql(
+        "insert into tenure.jobs (id, kind, state, position, chain_id, input) values (%s, %s, %s, %s, %s, '{}')",
+        job_id, kind, state, position, job_id,
+    )  # fmt: skip
+    return job_id
+
+
+def judged(route: ApiRoute, answer: Any, wanted: str) -> bool:
+    """Whether the value was refused. It must not be refused without its place."""
+    check(answer, route.method, f"/_api{route.openapi_path}")
+    assert answer.status_code < 500, answer.text
+    if answer.status_code not in (400, 406, 413, 415, 422):
+        return False
+    assert any(is_at(place, wanted) for place in places(answer.json(), answer)), (wanted, answer.text)
+    return True
+
+
+QUERIES = [(route, name) for route in ROUTES if route.query is not None for name in route.query.model_fields]
+
+
+@pytest.mark.parametrize(("route", "name"), QUERIES, ids=lambda one: one if isinstance(one, str) else one.name)
+async def test_a_refused_parameter(stage, sql, route, name):
+    path, refused = path_of(route, job_for(route, sql)), 0
+    for text in TEXTS:
+        answer = await stage.request(route.method, path, params={name: text})
+        refused += judged(route, answer, f"query.{name}")
+    assert refused
+
+
+BODY_MEMBERS = [(route, at) for route in ROUTES if route.body is not None for at in members(route.body)]
+
+
+@pytest.mark.parametrize(("route", "at"), BODY_MEMBERS, ids=lambda one: ".".join(one) if isinstance(one, tuple) else one.name)
+async def test_a_refused_member_of_a_body(stage, sql, route, at):
+    wanted, refused = PARTNERS.get(at[-1], ".".join(["body", *at])), 0
+    for value in VALUES:
+        path = path_of(route, job_for(route, sql))
+        body = replaced(BODIES.get(route.name, {}), at, value)
+        answer = await stage.request(route.method, path, content=json.dumps(body), headers={"content-type": "application/json"})
+        if answer.status_code == 401:
+            continue  # of a session: a token that is not valid
+        refused += judged(route, answer, wanted)
+    assert refused
+
+
+@pytest.mark.parametrize("route", [route for route in ROUTES if route.changes], ids=lambda one: one.name)
+async def test_a_body_of_another_form(stage, sql, route):
+    for text in ("x", "[]", "null", '{"a": ', '{"nonsense": 1}', '"\\ud800"', "1e999", "[" * 3000):
+        answer = await stage.request(
+            route.method, path_of(route, job_for(route, sql)), content=text, headers={"content-type": "application/json"}
+        )
+        assert judged(route, answer, "body"), (text, answer.text)
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda one: f"{one.name}")
+async def test_a_parameter_that_does_not_exist(stage, sql, route):
+    answer = await stage.request(route.method, path_of(route, job_for(route, sql)), params={"nonsense": "1"}, json={})
+    assert judged(route, answer, "query.nonsense")
+
+
+HEADED = [
+    (route, header)
+    for route in ROUTES
+    for header in HEADERS
+    if header in route.headers or (header == "Content-Type" and route.body is not None)
+]
+
+
+@pytest.mark.parametrize(("route", "header"), HEADED, ids=lambda one: one if isinstance(one, str) else one.name)
+async def test_a_refused_header(stage, sql, route, header):
+    for value in HEADERS[header]:
+        body = json.dumps(BODIES.get(route.name, {})) if route.body is not None else None
+        answer = await stage.request(
+            route.method, path_of(route, job_for(route, sql)), content=body or "{}",
+            headers={"Content-Type": "application/json", header: value},
+        )  # fmt: skip
+        assert judged(route, answer, f"header.{header}"), value
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "name"),
+    [
+        ("PUT", "/limits/nonsense", "name"),
+        ("PUT", f"/limits/queue:{'x' * 300}", "name"),
+        ("DELETE", "/limits/nonsense", "name"),
+        ("POST", f"/queues/{'x' * 300}/pause", "queue"),
+        ("POST", "/queues/%00/pause", "queue"),
+        ("POST", f"/queues/{quote(' ')}/resume", "queue"),
+        ("GET", "/schedules/%00", "name"),
+        ("GET", "/kinds/%00", "kind"),
+        ("GET", "/failures/%00", "group"),
+    ],
+)
+async def test_a_refused_name_in_the_path(stage, method, path, name):
+    answer = await stage.request(method, path, json={"concurrency": 1} if method == "PUT" else None)
+    assert (answer.status_code, places(answer.json(), answer)) == (422, {f"path.{name}"})
+
+
+async def test_an_idempotency_key_that_was_used(stage):
+    await stage.post("/jobs/export_users/dispatch", json={"args": {"format": "csv"}}, headers={"Idempotency-Key": "k"})
+    again = await stage.post("/jobs/export_users/dispatch", json={"args": {"format": "xml"}}, headers={"Idempotency-Key": "k"})
+    assert places(again.json(), again) == {"header.Idempotency-Key"}
