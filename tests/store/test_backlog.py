@@ -76,3 +76,29 @@ def test_it_scans_no_table_under_any_statistics(fresh_dsn, condition, queue):
             before = database.sql(read)
             assert backlog(database, queue, True) == 10_000
             assert database.sql(read) == before
+
+
+@pytest.mark.parametrize("condition", ["analysed", "never analysed", "analysed while empty"])
+@pytest.mark.parametrize("others", ["due in a paused queue", "due in a queue before it", "scheduled for later"])
+def test_due_jobs_of_one_queue_are_counted_without_reading_those_of_others(fresh_dsn, condition, others):
+    """More than ten thousand due jobs of a paused queue hid those of all other queues from autoscalers."""
+    with Database(fresh_dsn) as database:
+        database.sql("alter table tenure.jobs set (autovacuum_enabled = false)")
+        if condition == "analysed while empty":
+            database.sql("analyze tenure.jobs")
+        filled = """insert into tenure.jobs (id, kind, state, position, queue, run_at)
+            select gen_random_uuid(), 'work', 'scheduled', 0, %s, now() + %s * interval '1 hour' from generate_series(1, %s)"""
+        database.sql(filled, "a", 1 if others == "scheduled for later" else -2, 12_000)
+        database.sql(filled, "media", -1, 5)
+        if others == "due in a paused queue":
+            database.sql("insert into tenure.queues (name, paused_at) values ('a', now())")
+        if condition == "analysed":
+            database.sql("analyze tenure.jobs")
+        read = "select seq_tup_read, idx_tup_fetch from pg_stat_xact_user_tables where schemaname = 'tenure' and relname = 'jobs'"
+        with database.connection.transaction():
+            before = database.sql(read)
+            assert backlog(database, "media") == 5
+            [(scanned, fetched)] = [(a - b, c - d) for (a, c), (b, d) in zip(database.sql(read), before, strict=True)]
+            assert scanned == 0
+            assert fetched < 100
+        assert backlog(database) == {"due in a paused queue": 5, "due in a queue before it": 10_000}.get(others, 5)
