@@ -6,8 +6,11 @@ import json
 from dataclasses import asdict
 from uuid import uuid4
 
+import psycopg
+import pytest
 from psycopg.conninfo import make_conninfo
 
+from tenure.cli import doctor
 from tenure.model.health import Probe
 from tenure.store import jobs
 from tests.store.database import Database
@@ -124,3 +127,21 @@ def test_a_database_that_cannot_be_examined_is_reported_in_the_same_document(lin
             assert way_out.strip() == told["findings"][0]["way_out"]
     finally:
         database.sql(f"drop role {stranger}")
+
+
+@pytest.mark.parametrize("table", ["jobs", "workers", "migrations"])
+def test_a_table_that_an_administrator_has_locked(line, database, monkeypatch, table):
+    """It used to wait for the lock without end."""
+    monkeypatch.setattr(doctor, "WITHIN", 2.0)
+    database.worker()
+    with psycopg.connect(database.connection.info.dsn, application_name="admin's psql") as admin:
+        admin.execute(f"lock table tenure.{table} in access exclusive mode")
+        shown = line("doctor", "--json")
+        [finding] = json.loads(shown.stdout)["findings"]
+        assert (shown.exit_code, finding["code"], finding["severity"]) == (1, "locked", "problem")
+        pid = admin.info.backend_pid
+        assert finding["text"].startswith(f"session {pid} (admin's psql, user ")
+        assert f"has locked {table} against all reads" in finding["text"]
+        assert finding["way_out"].endswith(f"select pg_terminate_backend({pid})")
+    database.term("stager")
+    assert codes(line) == []

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 import click
 
 from tenure.cli import exit_codes, output
 from tenure.cli.command_context import CommandContext, with_context
+from tenure.client.locked_tables import locked_tables
 from tenure.client.overview import LeaderStatus, WorkerStatus
 from tenure.model.errors import ConfigError, SchemaMismatch, StoreUnavailable, TenureError
 from tenure.model.findings import Finding
 from tenure.model.health import NOTIFY_NOT_DELIVERED
+
+WITHIN = 20.0
+"""Seconds for all checks, and again to find out what they have waited for."""
 
 
 @click.command()
@@ -21,13 +26,15 @@ async def doctor(context: CommandContext) -> int:
 
     Checks the schema, indexes, partitions, vacuum, old transactions, replication slots, settings, workers and leaders, and looks
     for jobs that no worker can run. Every finding has a code and a remedy. Exit code 1 if there is a problem; notes do not
-    count. Exit code 4 if the database has no schema for this version.
+    count. It ends within 40 s, also if a table is locked. Exit code 4 if the database has no schema for this version.
     """
     code = exit_codes.FAILED
     try:
-        found = await examine(context)
+        found = await examine_within(context, WITHIN)
     except ConfigError:
         raise
+    except TimeoutError:
+        found = [_too_slow(2 * WITHIN)]
     except TenureError as error:
         # A finding as well, so that a probe reads the same document in every case.
         found, code = [_blocking(error)], exit_codes.of_error(error)
@@ -40,6 +47,21 @@ async def doctor(context: CommandContext) -> int:
     if not found and not context.as_json:
         output.note("no problems found")
     return code if problems else exit_codes.SUCCESS
+
+
+async def examine_within(context: CommandContext, seconds: float) -> list[Finding]:
+    """What it found, or what keeps it from looking: locks of tables, for which statements wait without end."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await examine(context)
+    except TimeoutError:
+        async with asyncio.timeout(seconds):
+            return await locked_tables(context.app._runtime.session()) or [_too_slow(seconds)]  # noqa: SLF001 - of the same process
+
+
+def _too_slow(seconds: float) -> Finding:
+    text = f"the checks were not done within {seconds:g} s, and no table of Tenure is locked against reads"
+    return Finding("too_slow", text, "look at the load of the server and at pg_stat_activity, then run this again")
 
 
 async def examine(context: CommandContext) -> list[Finding]:

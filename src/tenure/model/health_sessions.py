@@ -67,6 +67,29 @@ class Sessions:
             )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockedTables:
+    """Tables that another session has locked against all reads."""
+
+    tables: str
+    pid: int
+    application: str
+    user: str | None
+    state: str | None
+    transaction_age: float | None
+
+    @property
+    def finding(self) -> Finding:
+        doing = self.state or "state unknown"
+        age = "" if self.transaction_age is None else f", in a transaction for {span(self.transaction_age)}"
+        return Finding(
+            "locked",
+            f"session {self.pid} ({self.application}, user {self.user}, {doing}{age}) has locked {self.tables} against all reads",
+            f"let it finish, or end it: select pg_terminate_backend({self.pid})",
+            about=str(self.pid),
+        )
+
+
 def _shown(transactions: list[Transaction]) -> str:
     rest = len(transactions) - MOST_SHOWN
     return "; ".join(map(str, transactions[:MOST_SHOWN])) + (f"; and {rest} more" if rest > 0 else "")

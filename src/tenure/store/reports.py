@@ -148,6 +148,17 @@ class OldWorkerRow(NamedTuple):
     """Of its code."""
 
 
+class LockedTablesRow(NamedTuple):
+    """Tables that one session has locked, and the age of its transaction in seconds."""
+
+    tables: str
+    pid: int
+    application: str
+    user: str | None
+    state: str | None
+    transaction_age: float | None
+
+
 class LockHolderRow(NamedTuple):
     """A session that holds a lock; ages in seconds."""
 
@@ -283,6 +294,10 @@ def find_old_workers(version: int) -> Query[OldWorkerRow]:
 
 def find_lock_holders(pid: int) -> Query[LockHolderRow]:
     return Query("reports/find_lock_holders", LockHolderRow, {"pid": pid})
+
+
+def find_locked_tables() -> Query[LockedTablesRow]:
+    return Query("reports/find_locked_tables", LockedTablesRow)
 
 
 def probe_history() -> Query[HistoryRow]:

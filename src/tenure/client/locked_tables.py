@@ -1,0 +1,13 @@
+"""Which sessions have locked our tables, for those who wait for them."""
+
+from __future__ import annotations
+
+from tenure.client.session import Session
+from tenure.model.findings import Finding
+from tenure.model.health_sessions import LockedTables
+from tenure.store import reports
+
+
+async def locked_tables(session: Session) -> list[Finding]:
+    """Waits for no lock itself."""
+    return [LockedTables(**row._asdict()).finding for row in await session.fetch(reports.find_locked_tables())]
