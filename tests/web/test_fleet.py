@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
+from dataclasses import asdict
 
 import pytest
 
+from tenure.model.findings import Finding
 from tenure.web.web_app import WebApp
 from tenure.web.web_options import WebOptions
 from tests.waiting import until
@@ -474,3 +477,13 @@ async def test_a_change_is_seen_by_the_next_question(jobs, serving):
     await web.get("/queues")
     await web.post("/queues/mail/pause")
     assert [queue["paused_by"] for queue in (await web.get("/queues")).json()["queues"] if queue["name"] == "mail"] == ["tests"]
+
+
+async def test_the_findings_of_a_duty_are_values(jobs, serving, database):
+    database.term("doctor")
+    found = Finding("old_transaction", "session 4: idle; for 5m", "end it; see: the log", about="4")
+    database.sql("update tenure.leases set metadata = %s::jsonb", json.dumps({"findings": ["x"], "found": [asdict(found)]}))
+    [leader] = (await (await serving.admin()).get("/leaders")).json()["leaders"]
+    assert leader["findings"] == [
+        {"code": found.code, "text": found.text, "way_out": found.way_out, "severity": "problem", "about": "4"}
+    ]

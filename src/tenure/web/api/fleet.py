@@ -10,6 +10,7 @@ from typing_extensions import TypedDict
 
 from tenure.client.overview import LeaderStatus, WorkerStatus
 from tenure.model.errors import InvalidJobId
+from tenure.model.findings import Finding
 from tenure.store import audit
 from tenure.store.audit import AuditRow
 from tenure.web.api_routes import ApiCall, RequestModel
@@ -41,6 +42,8 @@ class LeaderView(TypedDict):
     expires_at: str
     metadata: dict[str, Any]
     """Of the duty: last_run, items, errors, seconds, and others."""
+    findings: list[Finding]
+    """Of its last round: what the doctor found, and what the cleaner cannot remove."""
 
 
 class LeaderList(TypedDict):
@@ -141,6 +144,7 @@ def _leader(one: LeaderStatus, worker: str | None) -> LeaderView:
         "heartbeat_at": one.heartbeat_at.isoformat(),
         "expires_at": one.expires_at.isoformat(),
         "metadata": one.metadata,
+        "findings": one.findings,
     }
 
 

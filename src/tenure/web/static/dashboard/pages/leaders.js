@@ -73,15 +73,9 @@ function terms(duties) {
 }
 
 function findings(doctor) {
-  const list = doctor?.metadata.findings ?? [];
-  return panel("What the doctor found", { sub: doctor?.metadata.last_run ? "in its last round" : "" }, list.length ? h("ul.links.coded", list.map((line) => {
-    const [code, rest = ""] = split(String(line), ": ");
-    const [what, wayOut] = split(rest, "; ");
-    return h("li.wrapped", h("span.tag", code), h("span", ticked(what), wayOut && h("span.muted", "; ", ticked(wayOut))));
-  })) : h("p.muted", "Nothing. It checks tables, indexes, old transactions, settings and jobs that no worker can run, once a minute."));
+  const list = doctor?.findings ?? [];
+  return panel("What the doctor found", { sub: doctor?.metadata.last_run ? "in its last round" : "" }, list.length ? h("ul.links.coded", list.map((one) => h("li.wrapped", h("span.tag", one.code), h("span", ticked(one.text), h("span.muted", "; ", ticked(one.way_out)))))) : h("p.muted", "Nothing. It checks tables, indexes, old transactions, settings and jobs that no worker can run, once a minute."));
 }
-
-const split = (text, mark) => (text.includes(mark) ? [text.slice(0, text.indexOf(mark)), text.slice(text.indexOf(mark) + mark.length)] : [text]);
 
 function leases(own) {
   return panel("Leases of your code", { flush: true }, h("div.table-wrap", h("table.table", h("thead", h("tr", h("th", "Lease"), h("th", "State"), h("th", "Held by"), h("th.n", "Term"), h("th.n", "Since"), h("th.n", "Ends"))), h("tbody", own.map((one) => h("tr", { key: one.duty }, h("td.medium", one.duty.slice(6)), h("td", one.state), h("td.muted.mono", one.holder.slice(-8)), h("td.n.muted", count(one.term)), h("td.n.muted", when(one.acquired_at)), h("td.n.muted", Date.parse(one.expires_at) > now() ? when(one.expires_at) : "ended")))))));
