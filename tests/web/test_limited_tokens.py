@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from tenure import Context, Continue, Tenure, WorkflowContext
 from tenure.flow.chain_status import Chain
@@ -165,6 +166,25 @@ async def test_a_link_that_followed_meanwhile_is_not_completed_by_a_token_that_m
     monkeypatch.undo()
     assert (await app.chains.get(job_id)).state == "pending"
     assert (await admin.post(f"/chains/{job_id}/complete", json={"output": None})).status_code == 200
+
+
+async def test_a_workflow_of_others_gets_no_signal_through_a_link_of_its_chain(app: Tenure, serving: Serving):
+    @app.workflow(queue="hidden")
+    async def approve(ctx: WorkflowContext) -> Any:
+        return await ctx.wait_for_signal("decide")
+
+    @app.job
+    async def first() -> Continue:
+        return Continue(approve)
+
+    server = await serving.serve()
+    admin = await server.client(await serving.token())
+    job_id = await send(admin, "first", {})
+    async with app.running(queues=["default"]):
+        await until(lambda: state(admin, job_id), is_="completed")
+    web = await server.client(await serving.token("operate", queues=["default"]))
+    assert (await web.post(f"/workflows/{job_id}/signal", json={"name": "decide"})).status_code == 409
+    assert (await admin.post(f"/workflows/{job_id}/signal", json={"name": "decide"})).status_code == 200
 
 
 async def test_chains_and_kinds_of_others_are_not_named(app: Tenure, serving: Serving):

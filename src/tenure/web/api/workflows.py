@@ -135,10 +135,11 @@ async def fork_workflow(call: ApiCall, body: ForkBody) -> WillRun:
 
 
 async def _leads_to_workflow(call: ApiCall, job: JobStatus) -> bool:
-    """A signal to any link of a chain reaches its workflow."""
+    """A signal to any link of a chain reaches its workflow. One that the principal may not see receives none of theirs."""
     if await _is_workflow(call, job.kind):
         return True
-    kinds = {link.job.kind for link in (await call.services.chains.get(job.id)).links}
+    links = (await call.services.chains.get(job.id)).links
+    kinds = {link.job.kind for link in links if call.principal.sees(kind=link.job.kind, queue=link.job.queue)}
     return any([await _is_workflow(call, kind) for kind in kinds - {job.kind}])
 
 
