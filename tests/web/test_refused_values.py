@@ -12,9 +12,12 @@ from uuid import uuid4
 
 import pytest
 from pydantic import BaseModel
+from starlette.requests import Request
 
 from tenure import Tenure, WorkflowContext
 from tenure.web.api_routes import ApiRoute
+from tenure.web.problems import Problem
+from tenure.web.request_parsing import read_body
 from tenure.web.route_table import ROUTES
 from tests.web.test_openapi import check
 
@@ -205,3 +208,12 @@ async def test_an_idempotency_key_that_was_used(stage):
     await stage.post("/jobs/export_users/dispatch", json={"args": {"format": "csv"}}, headers={"Idempotency-Key": "k"})
     again = await stage.post("/jobs/export_users/dispatch", json={"args": {"format": "xml"}}, headers={"Idempotency-Key": "k"})
     assert places(again.json(), again) == {"header.Idempotency-Key"}
+
+
+@pytest.mark.parametrize("length", ["\u00b2", "9" * 5000, "-1", "1e3", ""])
+async def test_a_length_of_the_body_that_is_not_a_number(length):
+    """uvicorn refuses them; a server of another kind may pass them on."""
+    scope = {"type": "http", "method": "POST", "headers": [(b"content-length", length.encode("latin-1"))]}
+    with pytest.raises(Problem) as caught:
+        await read_body(Request(scope))
+    assert caught.value.status == 413

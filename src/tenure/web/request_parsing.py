@@ -17,6 +17,7 @@ from tenure.web.problems import FieldProblem, Problem, invalid, invalid_value
 
 LARGEST_BODY = 1024 * 1024  # bytes
 LONGEST_NAME = 200  # characters of a name that is reported
+LONGEST_NUMBER = 18  # digits of a length: Python refuses to read very long ones
 BODY_WITHIN = 10.0  # seconds for a client to send it
 
 
@@ -103,7 +104,7 @@ def check_json(request: Request) -> None:
 async def read_body(request: Request) -> bytes:
     """Refuses a large body before all of it has arrived."""
     declared = request.headers.get("content-length", "0")
-    if not declared.isdigit() or int(declared) > LARGEST_BODY:
+    if not declared.isdecimal() or len(declared) > LONGEST_NUMBER or int(declared) > LARGEST_BODY:
         raise _too_large()
     parts: list[bytes] = []
     size = 0
