@@ -90,7 +90,7 @@ def places(problem: dict[str, Any], answer: Any) -> set[str]:
 
 
 def is_at(place: str, wanted: str) -> bool:
-    """Arguments and outputs that do not fit their kind have paths of their own: `args.format`, whatever the body calls them."""
+    """Arguments and outputs that do not fit their kind have paths of their own, `args.format`, under any name in the body."""
     whole = {"args": ("body.args", "body.input"), "output": ("body.output",)}.get(place.partition(".")[0])
     if whole is not None:
         return wanted in whole

@@ -1,4 +1,4 @@
-"""Which sessions have locked our tables, for those who wait for them."""
+"""Which sessions have locked our tables."""
 
 from __future__ import annotations
 
