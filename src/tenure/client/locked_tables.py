@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from tenure.client.session import Session
+from typing import TYPE_CHECKING
+
 from tenure.model.findings import Finding
 from tenure.model.health_sessions import LockedTables
 from tenure.store import reports
+
+if TYPE_CHECKING:
+    from tenure.client.session import Session
 
 
 async def locked_tables(session: Session) -> list[Finding]:
