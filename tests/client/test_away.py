@@ -17,6 +17,7 @@ import pytest
 
 from tenure import StoreUnavailable, Tenure
 from tenure.chaos.proxy import Proxy
+from tenure.model.wakeup import Wakeup
 from tenure.store.notifier import SHORTEST_GAP
 from tenure.store.sync_link import SyncLink
 from tests.processes import run_process
@@ -245,6 +246,43 @@ def test_threads_that_enqueue_at_once_share_statements_and_one_connection(dsn, d
     assert database.sql(names) == [(1,)]
     app.close_sync()
     asyncio.run(until(lambda: database.sql(names) == [(0,)]))
+
+
+class LaterForNotifiers:
+    """The lock of those who use the connection: a thread that notifies gets it only after `let_in`."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.arrived, self.let_in, self.has_left = threading.Event(), threading.Event(), threading.Event()
+
+    def acquire(self, timeout: float = -1) -> bool:
+        if threading.current_thread().name == "tenure notifier":
+            self.arrived.set()
+            self.let_in.wait(60)
+        return self._lock.acquire(timeout=timeout)
+
+    def release(self) -> None:
+        self._lock.release()
+        if threading.current_thread().name == "tenure notifier":
+            self.has_left.set()
+
+
+def test_a_notification_that_waits_for_the_connection_is_sent_before_it_is_closed(dsn, database, other):
+    """Sent afterwards, it would open another connection, which would stay open."""
+    app = made(dsn)
+    app.work.enqueue_sync(0)
+    state = app._connections.direct._state
+    asyncio.run(until(lambda: not state.notifier._pending))
+    with state.turn:
+        state.turn = turn = LaterForNotifiers()
+    other.sql("listen tenure")
+    state.notifier.notify([Wakeup.new_jobs("mail")])
+    assert turn.arrived.wait(60)
+    app.close_sync()
+    assert [note.payload for note in other.connection.notifies(timeout=60, stop_after=1)] == ["jobs mail"]
+    turn.let_in.set()
+    assert turn.has_left.wait(60)
+    assert state.link._cursor is None
 
 
 def test_one_refused_job_among_those_of_many_threads_fails_alone(dsn, database, monkeypatch):

@@ -5,12 +5,12 @@ Threads that enqueue while a statement is under way wait, and the next statement
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import threading
 import time
 import weakref
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +24,8 @@ from tenure.store import queues
 from tenure.store.faults import Refused
 from tenure.store.sync_link import SyncLink
 from tenure.store.target import DatabaseTarget
+
+log = logging.getLogger("tenure")
 
 NOTIFY_WITHIN = 5.0  # seconds; enqueues wait meanwhile
 CLOSE_WITHIN = 2.0  # seconds: a process that exits does not wait for a server that does not answer
@@ -74,23 +76,27 @@ class ProcessState:
                 self.turn.release()
 
     def notify_due(self, deadline: float) -> None:
-        """Sends the notification that is due, if there is one. For the thread that writes. What cannot be sent is dropped."""
-        if wakeups := self.notifier.take_due():
-            with suppress(StoreUnavailable, Refused):
-                self._notify(wakeups, deadline)
+        """Sends the notification that is due, if there is one. For the thread that writes."""
+        self._notify(self.notifier.take_due(), deadline)
 
-    def _notify_between(self, wakeups: list[Wakeup]) -> None:
+    def _notify_between(self) -> None:
         """Notifies on the same connection, between two enqueues."""
         if not self.turn.acquire(timeout=CLOSE_WITHIN):
             return
         try:
-            self._notify(wakeups, math.inf)
+            self._notify(self.notifier.take(), math.inf)
         finally:
             self.turn.release()
 
     def _notify(self, wakeups: list[Wakeup], deadline: float) -> None:
+        """What cannot be sent is dropped: listeners also poll."""
+        if not wakeups:
+            return
         query = queues.notify_after(self.link.database.channel, wakeups)
-        self.link.fetch(query, deadline=min(deadline, time.monotonic() + NOTIFY_WITHIN))
+        try:
+            self.link.fetch(query, deadline=min(deadline, time.monotonic() + NOTIFY_WITHIN))
+        except (StoreUnavailable, Refused) as error:
+            log.debug("notification not sent", extra={"error": str(error)})
 
 
 class DirectEnqueuer:

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Callable, Collection
 
-from tenure.model.errors import StoreUnavailable
 from tenure.model.wakeup import Wakeup
-from tenure.store.faults import Refused
 from tenure.store.notifier import SHORTEST_GAP, next_gap
-
-log = logging.getLogger("tenure")
 
 GRACE = 0.002
 """Seconds after which the thread sends what is due and no caller has sent."""
@@ -24,8 +19,10 @@ IDLE = 5.0
 class SyncNotifier:
     """A thread that ends when it has nothing to do. A notification that cannot be sent is dropped: listeners also poll."""
 
-    def __init__(self, send: Callable[[list[Wakeup]], None]) -> None:
-        self._send = send
+    def __init__(self, send_due: Callable[[], None]) -> None:
+        """`send_due()` waits for the connection, and then sends what `take()` returns. Notifications that were taken before
+        would be sent on a new connection if the old one was closed meanwhile, and no one would close the new one."""
+        self._send_due = send_due
         self._lock = threading.Lock()
         self._news = threading.Event()
         self._pending: set[Wakeup] = set()
@@ -38,7 +35,7 @@ class SyncNotifier:
     def notify(self, wakeups: Collection[Wakeup]) -> None:
         self._calls += 1
         # Not sent yet, so it will be sent after the commit that this call is about: most calls of a loop end here.
-        if self._running and self._pending.issuperset(wakeups):
+        if not wakeups or (self._running and self._pending.issuperset(wakeups)):
             return
         with self._lock:
             self._pending.update(wakeups)
@@ -54,18 +51,18 @@ class SyncNotifier:
 
     def flush(self) -> None:
         """Sends the pending notifications now."""
-        if wakeups := self._take():
-            try:
-                self._send(wakeups)
-            except (StoreUnavailable, Refused) as error:
-                log.debug("notification not sent", extra={"error": str(error)})
+        if self._pending:
+            self._send_due()
 
     def take_due(self) -> list[Wakeup]:
         """What should be sent now, for a caller that is about to use the connection anyway, and sends it. In a loop of enqueues
         this is faster than the thread, for which the loop would have to wait."""
-        return self._take() if self._pending and time.monotonic() >= self._next else []
+        return self.take() if time.monotonic() >= self._next else []
 
-    def _take(self) -> list[Wakeup]:
+    def take(self) -> list[Wakeup]:
+        """All that is pending. For a caller that has the connection."""
+        if not self._pending:
+            return []
         with self._lock:
             wakeups, self._pending = sorted(self._pending), set()
             self._news.clear()
