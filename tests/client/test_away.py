@@ -21,6 +21,7 @@ from tenure.model.wakeup import Wakeup
 from tenure.store.notifier import SHORTEST_GAP
 from tenure.store.sync_link import SyncLink
 from tests.processes import run_process
+from tests.store.sessions import OF_TENURE
 from tests.threaded_proxy import ThreadedProxy
 from tests.waiting import until
 from tests.worker.serving import serving
@@ -242,7 +243,7 @@ def test_threads_that_enqueue_at_once_share_statements_and_one_connection(dsn, d
         thread.join()
     assert database.sql("select count(*) from tenure.jobs") == [(21,)]
     assert [name for name in sent if name.startswith("jobs/enqueue")] == ["jobs/enqueue_jobs"]
-    names = "select count(*) from pg_stat_activity where datname = current_database() and application_name like 'tenure %'"
+    names = f"select count(*) {OF_TENURE}"
     assert database.sql(names) == [(1,)]
     app.close_sync()
     asyncio.run(until(lambda: database.sql(names) == [(0,)]))
@@ -330,9 +331,7 @@ def test_a_process_that_only_enqueues_keeps_one_connection(dsn, database):
     app.work.enqueue_sync(1)
     app.enqueue_sync("elsewhere")
     app.enqueue_many_sync([app.work.call(n) for n in range(5)])
-    names = (
-        "select application_name from pg_stat_activity where datname = current_database() and application_name like 'tenure %'"
-    )
+    names = f"select application_name {OF_TENURE}"
     assert database.sql(names) == [("tenure enqueue",)]
     app.close_sync()
 
@@ -401,7 +400,7 @@ def test_code_without_a_loop_migrates_checks_and_closes(bare_dsn):
     app.check_sync()
     assert app.enqueue_sync("work").status_sync().state == "pending"
     app.close_sync()
-    names = "select count(*) from pg_stat_activity where datname = current_database() and application_name like 'tenure%'"
+    names = f"select count(*) {OF_TENURE}"
     with psycopg.connect(bare_dsn, autocommit=True) as connection:
         asyncio.run(until(lambda: connection.execute(names).fetchall() == [(0,)]))
         assert app.enqueue_sync("work").status_sync().state == "pending"  # it opens again

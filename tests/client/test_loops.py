@@ -12,6 +12,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from tenure import SchemaMismatch, Tenure
+from tests.store.sessions import OF_TENURE
 from tests.waiting import until
 
 
@@ -41,7 +42,7 @@ def test_loops_that_are_gone_are_forgotten_with_their_connections(dsn, database)
         asyncio.run(work.enqueue())
     gc.collect()
     assert len(app._connections.sessions) <= 1
-    names = "select count(*) from pg_stat_activity where datname = current_database() and application_name like 'tenure %'"
+    names = f"select count(*) {OF_TENURE}"
     asyncio.run(until(lambda: database.sql(names)[0][0] <= 3))
 
 

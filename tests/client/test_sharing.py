@@ -7,11 +7,11 @@ import asyncio
 import pytest
 
 from tenure.model.wakeup import Wakeup
+from tests.store.sessions import OF_TENURE
 from tests.waiting import until
 from tests.worker.serving import serving
 
-OURS = """select application_name from pg_stat_activity
-           where datname = current_database() and application_name like 'tenure %' and application_name <> 'tenure diagnose'"""
+OURS = f"select application_name {OF_TENURE}"
 
 
 def connected(database):

@@ -12,6 +12,7 @@ from tenure import Tenure
 from tenure.leader.leader import Leader
 from tenure.store.target import DatabaseTarget
 from tenure.store.wakeups import Wakeups
+from tests.store.sessions import OF_TENURE
 from tests.waiting import until
 
 
@@ -52,19 +53,13 @@ async def test_stop_may_come_twice_and_leaves_nothing_behind(service, database):
     await service.stop()
     await service.stop()
     assert asyncio.all_tasks() == before
-    connected = (
-        "select application_name from pg_stat_activity where datname = current_database() and application_name like 'tenure %'"
-    )
-    await until(lambda: database.sql(connected), is_=[])
+    await until(lambda: database.sql(f"select application_name {OF_TENURE}"), is_=[])
 
 
 async def test_what_was_stopped_can_start_again(service, database):
     for _ in range(2):
         await call(service.start)
-        connected = (
-            "select count(*) > 0 from pg_stat_activity where datname = current_database() and application_name like 'tenure %'"
-        )
-        await until(lambda: database.sql(connected), is_=[(True,)])  # noqa: B023 - the same text each time
+        await until(lambda: database.sql(f"select count(*) > 0 {OF_TENURE}"), is_=[(True,)])
         await service.stop()
 
 

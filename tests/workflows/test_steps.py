@@ -426,6 +426,10 @@ async def test_a_value_is_kept_although_the_result_of_the_next_step_is_refused(a
         sql("drop trigger refuse on tenure.steps")
 
 
+# Of one session: claims take this lock as well, for a moment.
+HOLDS = "select 1 from pg_locks where mode = 'RowShareLock' and relation = 'tenure.jobs'::regclass and pid = %s"
+
+
 async def test_a_locked_row_delays_no_step_of_other_workflows(app, sql, dsn, monkeypatch):
     monkeypatch.setattr(step_writer, "backoff", lambda _failures: 600.0)
     locked = await psycopg.AsyncConnection.connect(dsn)
@@ -446,7 +450,7 @@ async def test_a_locked_row_delays_no_step_of_other_workflows(app, sql, dsn, mon
 
     async with serving(app):
         await locks.enqueue()
-        await until(lambda: sql("select 1 from pg_locks where mode = 'RowShareLock' and relation = 'tenure.jobs'::regclass"))
+        await until(lambda: sql(HOLDS, locked.info.backend_pid))
         assert await (await counts.enqueue()).result("20s") == 3
         await locked.close()
 
@@ -462,7 +466,6 @@ async def test_a_step_whose_row_was_locked_is_stored_later(app, sql, dsn):
 
     async with serving(app), await psycopg.AsyncConnection.connect(dsn) as locked:
         handle = await locks.enqueue()
-        holds = "select 1 from pg_locks where mode = 'RowShareLock' and relation = 'tenure.jobs'::regclass and pid = %s"
-        await until(lambda: sql(holds, locked.info.backend_pid))  # claims take this lock as well, for a moment
+        await until(lambda: sql(HOLDS, locked.info.backend_pid))
         await locked.rollback()
         assert await handle.result("20s") == "done"
