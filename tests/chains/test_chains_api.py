@@ -137,7 +137,7 @@ async def test_the_running_handler_is_aborted_and_its_error_is_dropped(app, data
         await started.wait()
         if how == "complete":
             await app.chains.complete(handle, "by hand")
-            assert await handle.result("10s") == "by hand"
+            assert await handle.result("30s") == "by hand"
         else:
             assert await app.chains.delete(handle) == 1
         await until(lambda: reasons)
@@ -157,7 +157,7 @@ async def test_completion_and_deletion_are_part_of_the_callers_transaction(app, 
     with database.connection.transaction():
         app.chains.complete_sync(handle, 5, conn=database.connection)
         assert app.chains.delete_sync(other, conn=database.connection) == 1
-    assert await handle.result("10s") == 5
+    assert await handle.result("30s") == 5
     with pytest.raises(JobNotFound):
         await other.status()
 
@@ -201,7 +201,7 @@ async def test_cancel_of_the_first_job_cancels_the_chain(app):
         await until(lambda: _states(app, [handle]), is_=["pending"])
         assert await handle.cancel("no longer wanted")
         with pytest.raises(JobCanceled, match="no longer wanted"):
-            await handle.result("10s")
+            await handle.result("30s")
         assert not await handle.cancel()
 
 

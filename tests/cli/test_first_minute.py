@@ -64,7 +64,7 @@ def run_script(folder: Path) -> subprocess.CompletedProcess[str]:
 async def stopped(dev, folder: Path) -> None:
     dev.signal(signal.SIGINT)
     assert dev.ends(within=40) == 0, dev.said
-    await until(lambda: running(folder), is_=[], within=10)
+    await until(lambda: running(folder), is_=[])
 
 
 @pytest.mark.slow
@@ -171,7 +171,7 @@ async def test_a_service_uses_an_embedded_server_that_runs_and_does_not_keep_it(
                 assert (answered.stdout, answered.returncode) == ('"Hello, Ada!"\n', 0), answered.stderr
                 service.signal(signal.SIGTERM)
                 assert service.ends(within=40) == 0, service.said
-    await until(lambda: running(folder), is_=[], within=10)
+    await until(lambda: running(folder), is_=[])
     for command in ("up", "worker"):
         assert tenure(command, cwd=folder).returncode == 3
     assert running(folder) == [], "it is not started"

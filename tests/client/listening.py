@@ -11,7 +11,7 @@ from tests.store.database import Database
 async def notified(other: Database, count: int) -> set[str]:
     """The payloads of the first `count` notifications since this connection began to listen."""
     return {
-        note.payload for note in await asyncio.to_thread(lambda: list(other.connection.notifies(timeout=5, stop_after=count)))
+        note.payload for note in await asyncio.to_thread(lambda: list(other.connection.notifies(timeout=60, stop_after=count)))
     }
 
 

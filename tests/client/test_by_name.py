@@ -136,6 +136,6 @@ async def test_a_handle_of_a_known_kind_is_made_of_an_id(app):
 
     async with serving(app):
         handle = double.handle(str((await double.enqueue(4)).id))
-        assert (handle.kind, await handle.result("10s")) == ("double", 8)
+        assert (handle.kind, await handle.result("30s")) == ("double", 8)
     with pytest.raises(ConfigError):
         await app.enqueue("")

@@ -159,7 +159,7 @@ async def test_children_of_a_run_know_their_parent_and_inherit_on_whose_behalf_i
     async with serving(app, queues=["default"]):
         one = await parent.using(auth={"user": 7}, meta={"mine": 1}).enqueue()
         two = await parent_in_thread.enqueue()
-        await asyncio.gather(one.result(timeout=10), two.result(timeout=10))
+        await asyncio.gather(one.result(timeout=30), two.result(timeout=10))
     columns = "(input ->> 'n')::int, parent_id, auth, meta"
     wanted = [(n, one.id, {"user": 8 if n == 2 else 7}, None) for n in range(1, 7)] + [(n, two.id, None, None) for n in (11, 12)]
     assert database.sql(f"select {columns} from tenure.jobs where kind = 'child' order by 1") == wanted

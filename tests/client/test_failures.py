@@ -127,7 +127,7 @@ async def test_a_dead_letter_shows_its_error_and_when_it_failed(app, client, dat
     async with serving(app):
         handle = await job.enqueue()
         with pytest.raises(JobFailed) as failed:
-            await handle.result("10s")
+            await handle.result("30s")
     status = await handle.status()
     assert (status.state, status.error_type, status.error_message) == ("dead_letter", "CardDeclined", "4242\nagain")
     assert status.error_class == f"{__name__}.CardDeclined"
@@ -159,7 +159,7 @@ async def test_a_failed_job_shows_its_reason_and_when_it_failed(app):
     async with serving(app):
         handle = await work.enqueue()
         with pytest.raises(JobFailed) as failed:
-            await handle.result("10s")
+            await handle.result("30s")
     status = await handle.status()
     assert (status.error_type, status.error_message) == (None, "ValueError: that is only what it looks like")
     assert status.failed_at == status.finished_at
@@ -176,7 +176,7 @@ async def test_a_job_that_is_tried_again_or_well_has_not_failed(app, database):
 
     async with serving(app):
         well, tried = await fine.enqueue(), await again.enqueue()
-        await well.result("10s")
+        await well.result("30s")
         await until(lambda: database.sql("select state from tenure.jobs") == [("retry",)])
     assert ((await well.status()).failed_at, (await well.status()).error_type) == (None, None)
     assert ((await tried.status()).failed_at, (await tried.status()).error_type) == (None, "ValueError")
@@ -206,7 +206,7 @@ async def test_progress_is_part_of_a_job_as_it_stands(app, client, database):
         await until(lambda: database.sql("select count(*) from tenure.progress") == [(1,)])
         status = await handle.status()
         go_on.set()
-        await handle.result("10s")
+        await handle.result("30s")
     assert (status.progress_percent, status.progress_message) == (40, "nearly half")
     done = await handle.status()
     assert (done.progress_percent, done.progress_message) == (40, "nearly half")

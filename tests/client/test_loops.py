@@ -28,7 +28,7 @@ def test_a_loop_that_ends_without_closing_leaves_no_warning_and_loses_no_wake_up
         for _ in range(3):
             asyncio.run(work.enqueue())
         gc.collect()
-    heard = [note.payload for note in other.connection.notifies(timeout=5, stop_after=3)]
+    heard = [note.payload for note in other.connection.notifies(timeout=60, stop_after=3)]
     assert heard == ["jobs default"] * 3
 
 

@@ -57,7 +57,7 @@ async def test_a_result_is_what_the_handler_returned_in_its_own_type(app):
 
     async with serving(app):
         handles = [await job.enqueue() for job in (receipt, point, several, nothing)]
-        results = await asyncio.gather(*(handle.result(timeout=10) for handle in handles))
+        results = await asyncio.gather(*(handle.result(timeout=30) for handle in handles))
     assert results == [Receipt(number=7, lines=["a"]), Point(1, 2.5), {"all": [Receipt(number=1)]}, None]
     assert await handles[0].result() == results[0]  # it was finished before we asked
 
@@ -71,7 +71,7 @@ async def test_that_there_is_no_result_is_reported_without_looking_again(app, mo
 
     async with serving(app):
         handles = [await nothing.enqueue(), await perhaps.enqueue()]
-        await asyncio.gather(*(handle.result(timeout=10) for handle in handles))
+        await asyncio.gather(*(handle.result(timeout=30) for handle in handles))
     fetch, looks = Link.fetch, []
 
     async def counted(self, query):
@@ -89,7 +89,7 @@ async def failure(app, job, *args, **kwargs) -> JobFailed:
     async with serving(app):
         handle = await job.enqueue(*args, **kwargs)
         with pytest.raises(JobFailed) as failed:
-            await handle.result(timeout=10)
+            await handle.result(timeout=30)
     assert (failed.value.job_id, failed.value.kind) == (handle.id, job.name)
     return failed.value
 
@@ -180,7 +180,7 @@ async def test_a_canceled_job_is_reported_with_its_reason(app, database):
     async with serving(app):
         handle = await by_itself.enqueue()
         with pytest.raises(JobCanceled, match="not needed") as canceled:
-            await handle.result(timeout=10)
+            await handle.result(timeout=30)
     assert (canceled.value.job_id, canceled.value.reason) == (handle.id, "not needed")
     by_hand = await by_itself.enqueue()
     waiting = asyncio.create_task(by_hand.result())
@@ -208,7 +208,7 @@ async def test_a_timeout_of_the_wait_is_reported_and_the_job_continues(app):
             await handle.result(timeout="50ms")
         assert (late.value.state, late.value.job_id) == ("running", handle.id)
         go_on.set()
-        assert await handle.result(timeout=10) == "done"
+        assert await handle.result(timeout=30) == "done"
 
 
 async def running(handle):
@@ -225,7 +225,7 @@ async def test_a_job_that_is_tried_again_and_snoozed_is_waited_for(app):
         return ctx.fence
 
     async with serving(app):
-        assert await (await work.enqueue()).result(timeout=10) == 3
+        assert await (await work.enqueue()).result(timeout=30) == 3
 
 
 async def test_a_job_that_is_not_there_is_reported_as_such(app, database):
@@ -257,7 +257,7 @@ async def test_a_handle_of_a_kind_that_this_app_does_not_know_gives_none_where_t
     [job] = database.enqueue({"kind": "strange"})
     claim = database.claim(database.worker(), kinds=["strange"])
     database.run(jobs.finish(claim.finished()))
-    assert await Handle(UUID(job), "strange", app._runtime).result(timeout=10) is None
+    assert await Handle(UUID(job), "strange", app._runtime).result(timeout=30) is None
 
 
 async def test_a_job_that_was_dead_lettered_because_its_processes_died_has_no_error_type(app, database):
@@ -280,7 +280,7 @@ async def test_plain_threads_use_the_sync_methods(app):
 
     def ask(n):
         handle = work.enqueue_sync(n)
-        return handle.result_sync(timeout=10).number, handle.status_sync().state, handle.progress_sync().message
+        return handle.result_sync(timeout=30).number, handle.status_sync().state, handle.progress_sync().message
 
     def ask_in_vain():
         handle = work.using(delay="1h").enqueue_sync(1)
@@ -290,7 +290,7 @@ async def test_plain_threads_use_the_sync_methods(app):
         with pytest.raises(JobCanceled):
             handle.result_sync()
         with pytest.raises(JobFailed, match="negative"):
-            work.enqueue_sync(-1).result_sync(timeout=10)
+            work.enqueue_sync(-1).result_sync(timeout=30)
         return True
 
     async with serving(app):

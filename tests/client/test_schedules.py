@@ -286,7 +286,7 @@ async def test_a_running_app_carries_out_what_it_declares(app, database):
         await until(lambda: len(seen) >= 3)
         await app.schedules.pause("beat")
         handle = await other.enqueue()
-        await handle.result("10s")
+        await handle.result("30s")
     assert seen.pop() == (None, None, False)
     times = [planned for _, planned, _ in seen]
     assert {name for name, _, _ in seen} == {"beat"}

@@ -45,7 +45,7 @@ async def test_a_client_beside_a_worker_adds_what_it_asks_by_and_nothing_else(ap
     if first == "client":
         await work.enqueue(0)
     async with serving(app), serving(app):
-        assert await (await work.enqueue(1)).result(timeout=10) == 1
+        assert await (await work.enqueue(1)).result(timeout=30) == 1
         await until(
             lambda: connected(database), is_=["claim", "claim", "client", "duties", "enqueue", "settle", "settle", "wakeups"]
         )
@@ -55,7 +55,7 @@ async def test_a_client_beside_a_worker_adds_what_it_asks_by_and_nothing_else(ap
 
 async def test_a_client_that_closes_does_not_deafen_the_worker_beside_it(app, work, database, monkeypatch):
     async with serving(app) as worker:
-        assert await (await work.enqueue(1)).result(timeout=10) == 1
+        assert await (await work.enqueue(1)).result(timeout=30) == 1
         await app.close()
         received: list[Wakeup] = []
         monkeypatch.setattr(worker._engine, "on_wakeup", received.append)
@@ -66,7 +66,7 @@ async def test_a_client_that_closes_does_not_deafen_the_worker_beside_it(app, wo
 
 async def test_a_worker_that_stops_does_not_deafen_the_client_beside_it(app, work, database):
     async with serving(app):
-        await (await work.enqueue(1)).result(timeout=10)
+        await (await work.enqueue(1)).result(timeout=30)
     handle = await work.enqueue(2)
     waits = asyncio.create_task(handle.result())
     await until(lambda: database.sql("select count(*) from tenure.watches where job_id = %s", handle.id), is_=[(1,)])

@@ -87,7 +87,7 @@ WAYS = ["in_loop", "in_thread", "atomic", "own_session", "fails", "raises"]
 
 async def outcome(handle):
     try:
-        return await handle.result(timeout=10)
+        return await handle.result(timeout=30)
     except JobFailed as failed:
         return failed.message
 

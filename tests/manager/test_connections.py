@@ -70,7 +70,7 @@ async def test_a_worker_whose_process_was_killed_is_back_to_four(start, run_log,
 HANDS_ON = """
 @app.job
 async def hands_on(ctx: Context) -> str:
-    return await (await quick.enqueue()).result(timeout=10)
+    return await (await quick.enqueue()).result(timeout=30)
 """
 
 

@@ -69,7 +69,7 @@ async def test_an_attempt_is_a_child_of_the_enqueue_and_the_handlers_spans_are_c
     async with serving(app):
         with tracer.start_as_current_span("request") as request:
             handle = await send_mail.using(meta={"tenant": "blue"}).enqueue()
-        assert await handle.result("10s") == "blue"
+        assert await handle.result("30s") == "blue"
     [sent], [attempt], [smtp] = (collected.spans(name) for name in ("send mail", "job:send_mail", "smtp"))
     assert (sent.kind, attempt.kind) == (SpanKind.PRODUCER, SpanKind.CONSUMER)
     assert sent.parent.span_id == request.get_span_context().span_id
@@ -98,7 +98,7 @@ async def test_a_retry_begins_its_own_trace_with_a_link_to_the_enqueue(app, coll
         return ctx.attempt
 
     async with serving(app):
-        assert await (await fails_twice.enqueue()).result("10s") == 3
+        assert await (await fails_twice.enqueue()).result("30s") == 3
     [sent], attempts = collected.spans("send default"), collected.spans("job:fails_twice")
     assert [attempt.attributes["tenure.job.attempt"] for attempt in attempts] == [1, 2, 3]
     assert [attempt.status.status_code for attempt in attempts] == [StatusCode.ERROR, StatusCode.ERROR, StatusCode.UNSET]
@@ -117,7 +117,7 @@ async def test_jobs_of_a_batch_are_linked_because_one_trace_would_become_too_lar
     async with serving(app):
         handles = await app.enqueue_many([work.call(number) for number in range(3)])
         for handle in handles:
-            await handle.result("10s")
+            await handle.result("30s")
     [sent], attempts = collected.spans("send default"), collected.spans("job:work")
     assert sent.attributes["messaging.batch.message_count"] == 3
     assert [(attempt.parent, attempt.links[0].context.span_id) for attempt in attempts] == [(None, sent.context.span_id)] * 3
@@ -132,7 +132,7 @@ async def test_children_of_a_job_continue_its_trace(app, collected):
         await child.enqueue()
 
     async with serving(app):
-        await (await parent.enqueue()).result("10s")
+        await (await parent.enqueue()).result("30s")
         await until(lambda: collected.spans("job:child"))
     assert len({span.context.trace_id for name in ("job:parent", "job:child") for span in collected.spans(name)}) == 1
 
@@ -147,7 +147,7 @@ async def test_the_next_links_of_a_chain_continue_its_trace(app, collected):
         return Continue(last, 7)
 
     async with serving(app):
-        assert await (await first.enqueue()).result("10s") == 7
+        assert await (await first.enqueue()).result("30s") == 7
         await until(lambda: collected.spans("job:last"))
     [attempt], [following] = collected.spans("job:first"), collected.spans("job:last")
     [sent] = [span for span in collected.spans("send default") if span.attributes["tenure.job.kind"] == "last"]
@@ -229,7 +229,7 @@ async def test_metrics_follow_the_conventions_for_messaging(app, collected):
             raise KeyError
 
     async with serving(app):
-        await (await fails_once.enqueue()).result("10s")
+        await (await fails_once.enqueue()).result("30s")
     common = {"messaging.system": "tenure", "messaging.destination.name": "default"}
     send = common | {"messaging.operation.name": "send", "messaging.operation.type": "send"}
     process = common | {

@@ -51,5 +51,5 @@ async def test_of_two_hosts_the_one_that_takes_writes_is_used(standby, dsn):
         return n
 
     async with serving(app):
-        assert await (await work.enqueue(1)).result(timeout=10) == 1
+        assert await (await work.enqueue(1)).result(timeout=30) == 1
     await app.close()

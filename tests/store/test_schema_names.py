@@ -55,7 +55,7 @@ async def test_any_other_name_works_from_end_to_end(bare_dsn, name):
     await app.migrate()
     async with serving(app):
         handles = [await plain.enqueue(1), await plain.using(delay="100ms", key="k").enqueue(2), await limited.enqueue(3)]
-        assert [await handle.result(timeout=10) for handle in handles] == [1, 2, 3]
+        assert [await handle.result(timeout=30) for handle in handles] == [1, 2, 3]
         assert [worker.queues for worker in await app.client().workers()] == [["default"]]
     await app.close()
 

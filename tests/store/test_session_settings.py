@@ -150,7 +150,7 @@ async def test_handlers_keep_the_settings_of_the_user(fresh_dsn):
             return [(await (await connection.execute(f"show {name}")).fetchone())[0] for name in names] + ["\u2603"]
 
     async with serving(app):
-        assert await (await work.enqueue()).result(timeout=10) == ["serializable", "UTF8", "\u2603"]
+        assert await (await work.enqueue()).result(timeout=30) == ["serializable", "UTF8", "\u2603"]
     await app.close()
 
 

@@ -26,7 +26,7 @@ def test_no_notification_of_the_test_before_is_received(shared, fresh_dsn):
     shared.empty()
     connection.execute("listen tenure")
     connection.execute("notify tenure, 'of this test'")
-    assert [note.payload for note in connection.notifies(timeout=5, stop_after=1)] == ["of this test"]
+    assert [note.payload for note in connection.notifies(timeout=60, stop_after=1)] == ["of this test"]
 
 
 def test_every_table_is_emptied(fresh_dsn):

@@ -100,5 +100,5 @@ async def test_one_that_is_too_long_is_dropped_and_the_others_are_sent(database_
         notifier.notify(Wakeup.new_jobs(longest))
         notifier.notify(Wakeup.job_scheduled())
         await notifier.flush()
-    received = await asyncio.to_thread(lambda: [note.payload for note in other.connection.notifies(timeout=5, stop_after=2)])
+    received = await asyncio.to_thread(lambda: [note.payload for note in other.connection.notifies(timeout=60, stop_after=2)])
     assert sorted(received) == ["due", f"jobs {longest}"]

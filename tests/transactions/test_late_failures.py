@@ -128,7 +128,7 @@ async def test_a_result_that_is_set_and_returned_in_one_step_is_part_of_the_tran
             returned.set()
 
     async with serving(app):
-        assert await (await work.enqueue()).result("10s") == "said once"
+        assert await (await work.enqueue()).result("30s") == "said once"
         await returned.wait()  # the result is there with the commit, before the session is closed
     same = "select count(distinct xmin::text) from (select xmin from public.payments union select xmin from tenure.history) x"
     assert (shop.sql(same), told) == ([(1,)], [])
@@ -141,4 +141,4 @@ async def test_a_result_that_was_set_is_the_result_of_a_handler_that_returns_not
         ctx.set_output("set")
 
     async with serving(app):
-        assert await (await work.enqueue()).result("10s") == "set"
+        assert await (await work.enqueue()).result("30s") == "set"

@@ -77,7 +77,7 @@ async def test_a_commit_whose_answer_is_lost_counts_once_and_is_not_taken_for_lo
     await points.reached("leaving")
     cutter.lose_answer("own" if own else "handler", when_seen=b"COMMIT")
     points.go("leaving")
-    assert await handle.result(timeout=10) == "paid ada"
+    assert await handle.result(timeout=30) == "paid ada"
     assert cutter.cuts == 1
     assert shop.seen("ada") == (1, 1, "completed")
     assert shop.of("ada", "attempt", "fence", "crashes") == (1, 1, 0)
@@ -145,7 +145,7 @@ async def honest_work(app):
     async with serving(app, concurrency=1) as worker:
         yield worker
         for job in (in_loop, in_thread):
-            await (await job.enqueue(f"honest {job.name}")).result(timeout=10)
+            await (await job.enqueue(f"honest {job.name}")).result(timeout=30)
 
 
 HONEST = [("honest in_loop",), ("honest in_thread",)]

@@ -148,7 +148,7 @@ async def test_rows_follow_up_and_completion_are_committed_when_the_block_ends(a
 async def test_an_output_that_was_set_inside_is_committed_with_the_rest_and_stays(app, shop, session):
     app.checkpoints.inside.set()
     handle = await job(app, session).enqueue("ada", set_output=True)
-    assert await handle.result(timeout=10) == "set ada"
+    assert await handle.result(timeout=30) == "set ada"
     assert len(shop.transactions("ada")) == 1
     app.checkpoints.outside.set()
     await until(lambda: app.checkpoints.at, is_=["inside", "outside"])

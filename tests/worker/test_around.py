@@ -53,8 +53,8 @@ async def test_a_hook_runs_in_the_thread_of_the_handler_before_and_after_it(app)
         return "no hook for me"
 
     async with serving(app):
-        assert await (await work.enqueue()).result("10s") == "the second hook"
-        assert await (await on_loop.enqueue()).result("10s") == "no hook for me"
+        assert await (await work.enqueue()).result("30s") == "the second hook"
+        assert await (await on_loop.enqueue()).result("30s") == "no hook for me"
     assert [(what, kind) for what, kind, _ in seen] == [
         ("first in", "work"),
         ("handler", "work"),
@@ -91,8 +91,8 @@ async def test_a_hook_runs_in_the_task_of_a_coroutine_handler(app):
         return inside.get()
 
     async with serving(app):
-        assert await (await work.enqueue()).result("10s") == "work"
-        assert await (await in_thread.enqueue()).result("10s") == "nothing"
+        assert await (await work.enqueue()).result("30s") == "work"
+        assert await (await in_thread.enqueue()).result("30s") == "nothing"
     assert len(seen) == 3
     assert len(set(seen)) == 1
 

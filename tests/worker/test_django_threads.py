@@ -47,10 +47,10 @@ async def test_after_the_server_closed_their_connections_the_next_jobs_work(app,
         return connection.connection.info.backend_pid
 
     async with serving(app, concurrency=1):
-        first = await (await pay.enqueue("first")).result("10s")
-        assert await (await pay.enqueue("second")).result("10s") == first
+        first = await (await pay.enqueue("first")).result("30s")
+        assert await (await pay.enqueue("second")).result("30s") == first
         assert database.sql(f"select pg_terminate_backend(pid, 5000) from ({ORM_SESSIONS}) s") == [(True,)]
-        assert await (await pay.enqueue("third")).result("10s") != first
+        assert await (await pay.enqueue("third")).result("30s") != first
 
 
 async def test_a_job_that_leaves_autocommit_off_does_not_swallow_what_the_next_one_writes(app, database, payments):
@@ -64,8 +64,8 @@ async def test_a_job_that_leaves_autocommit_off_does_not_swallow_what_the_next_o
         payments.create(name=name)
 
     async with serving(app, concurrency=1):
-        await (await forget.enqueue()).result("10s")
-        await (await pay.enqueue("written")).result("10s")
+        await (await forget.enqueue()).result("30s")
+        await (await pay.enqueue("written")).result("30s")
         assert database.sql("select name from public.payments") == [("written",)]
 
 

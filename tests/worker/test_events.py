@@ -93,7 +93,7 @@ async def test_the_life_of_a_job_and_its_worker_is_reported_in_order(app, seen):
     async with serving(app) as worker:
         worker_id = UUID(worker.worker_id)
         handle = await work.enqueue()
-        await handle.result("10s")
+        await handle.result("30s")
         await until(lambda: seen.of(JobSettled))
         await until(lambda: seen.terms() >= {("stager", 1), ("reaper", 1), ("cleaner", 1)})
     assert seen[0] == WorkerStarted(worker_id=worker_id, queues=("default", "mail"), worker=worker.name)
@@ -269,7 +269,7 @@ async def test_subscribers_may_be_coroutines_and_may_choose(app):
         order.append("ran")
 
     async with serving(app):
-        await (await work.enqueue()).result("10s")
+        await (await work.enqueue()).result("30s")
         await until(lambda: settled, is_=["completed"])
     assert both == [JobStarted, JobSettled]
     assert note_both.__name__ == "note_both"  # still the function it was
@@ -297,7 +297,7 @@ async def test_a_failing_subscriber_is_reported_and_harms_no_other(app, caplog, 
         return "done"
 
     async with serving(app):
-        assert await (await work.enqueue()).result("10s") == "done"
+        assert await (await work.enqueue()).result("30s") == "done"
         if event_type is LeaderElected:
             await until(lambda: heard)
     assert heard

@@ -135,7 +135,7 @@ async def test_a_job_whose_process_dies_three_times_is_dead_lettered_and_harms_n
 async def test_a_process_that_dies_is_missed_at_once_and_takes_along_what_it_forked(shared_worker, tmp_path):
     handle = await JOBS["process"].enqueue(Order(act="die_before_a_child", folder=str(tmp_path)))
     try:
-        await until(lambda: shared_worker.incidents(handle)[:1], is_=["crashed"], within=10)
+        await until(lambda: shared_worker.incidents(handle)[:1], is_=["crashed"])
     finally:
         shared_worker.sql("delete from tenure.jobs where id = %s", handle.id)
     await ended(*(entry["forked"] for entry in notes(tmp_path)), within=20)

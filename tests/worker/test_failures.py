@@ -26,7 +26,7 @@ def failures(caplog) -> list[logging.LogRecord]:
     return [record for record in caplog.records if record.name == "tenure" and " failed in attempt " in record.getMessage()]
 
 
-def over(database, within=10.0):
+def over(database, within=30.0):
     found = "select 1 from tenure.all_jobs where state in ('dead_letter', 'failed', 'completed')"
     return until(lambda: database.sql(found), within=within)
 

@@ -58,7 +58,7 @@ async def fleet_is_well(worker, sql, result):
 async def test_a_copy_that_returns_from_the_handler_ends_and_records_nothing(worker, sql, result, kind):
     forked = await result(kind)
     assert forked > 0  # what the original returned
-    await ended(forked, within=10)
+    await ended(forked, within=30)
     await fleet_is_well(worker, sql, result)
 
 
@@ -79,14 +79,14 @@ async def test_what_a_handler_has_forked_ends_with_its_worker(worker, result, ki
         worker.wait(30)
     else:
         os.kill(worker.pid, signal.SIGKILL)
-    await ended(forked, within=10)
+    await ended(forked, within=30)
 
 
 async def test_programs_that_a_handler_has_started_end_with_its_process(worker, result):
     started = await result("start_program_in_process")
     worker.terminate()
     worker.wait(30)
-    await ended(started, within=10)
+    await ended(started, within=30)
 
 
 @pytest.mark.slow
@@ -107,7 +107,7 @@ async def test_a_signal_to_what_a_handler_has_forked_ends_that_and_not_the_worke
     assert await result("terminate_a_child") == -signal.SIGTERM
     forked = await result("start_on_loop")
     os.kill(forked, signal.SIGTERM)
-    await ended(forked, within=10)
+    await ended(forked, within=30)
     await fleet_is_well(worker, sql, result)
     assert worker.children() == [child]
 
@@ -118,4 +118,4 @@ async def test_what_was_forked_in_a_thread_does_not_end_with_that_thread(worker,
     await until(lambda: (project / "notes").exists() and str(forked) in (project / "notes").read_text())
     assert alive(forked)
     os.kill(forked, signal.SIGTERM)
-    await ended(forked, within=10)
+    await ended(forked, within=30)

@@ -136,7 +136,7 @@ async def test_a_claim_that_is_still_under_way_when_the_worker_stops_costs_nothi
     app.on(JobStarted, JobSettled)(events.append)
     worker = app.worker()
     await worker.start()
-    await (await work.enqueue()).result("10s")
+    await (await work.enqueue()).result("30s")
     with other.connection.transaction():
         other.sql("lock table tenure.tallies in share mode")  # a claim writes there; enqueueing is done below, by hand
         database.sql(

@@ -158,7 +158,7 @@ async def test_a_layer_may_answer_without_calling_the_handler(app):
         return word
 
     async with serving(app):
-        assert await (await work.enqueue("cached")).result("10s") == "CACHED"
+        assert await (await work.enqueue("cached")).result("30s") == "CACHED"
     assert called == []
 
 
@@ -195,7 +195,7 @@ async def test_context_variables_of_a_layer_are_seen_by_the_handler(app, run_in)
 
     job = app.job(name="work", middleware=[paint])(on_loop if run_in == "loop" else in_thread)
     async with serving(app):
-        await (await job.enqueue()).result("10s")
+        await (await job.enqueue()).result("30s")
     assert seen == ["red"]
     assert colour.get() == "none"
 
@@ -216,7 +216,7 @@ async def test_a_layer_may_pass_the_context_on_or_leave_it_out(app):
 
     async with serving(app):
         handle = await work.enqueue()
-        await handle.result("10s")
+        await handle.result("30s")
     assert seen == [handle.id, handle.id]
 
 
@@ -241,5 +241,5 @@ async def test_a_layer_may_call_the_handler_once_more(app, run_in):
 
     job = app.job(name="flaky", middleware=[insist])(flaky_async if run_in == "loop" else flaky)
     async with serving(app):
-        assert await (await job.enqueue()).result("10s") == 2
+        assert await (await job.enqueue()).result("30s") == 2
     assert calls == [1, 1]

@@ -65,7 +65,7 @@ async def test_the_latest_progress_always_arrives_and_costs_few_statements(app, 
     async with serving(app):
         began = time.monotonic()
         handle = await job.enqueue()
-        await handle.result("10s")
+        await handle.result("30s")
         took = time.monotonic() - began
     progress = await handle.progress()
     assert (progress.percent, progress.message) == (100, "step 10000")
@@ -173,7 +173,7 @@ async def test_progress_out_of_range_is_refused_in_the_handler(app, percent):
 
     async with serving(app):
         handle = await work.enqueue()
-        await handle.result("10s")
+        await handle.result("30s")
     assert refused
     assert await handle.progress() is None
 
@@ -246,7 +246,7 @@ async def test_the_last_200_log_lines_are_kept_in_order_with_their_fields(app, d
 
     async with serving(app):
         handle = await work.enqueue()
-        await handle.result("10s")
+        await handle.result("30s")
     lines = lines_of(database, handle)
     assert [line["fields"] for line in lines] == [{"n": n, "even": n % 2 == 0} for n in range(800, 1000)]
     report = await handle.report()
@@ -263,7 +263,7 @@ async def test_log_lines_said_over_time_are_kept_in_order_too(app, database):
 
     async with serving(app):
         handle = await work.enqueue()
-        await handle.result("10s")
+        await handle.result("30s")
     lines = lines_of(database, handle)
     assert [line["fields"]["at"] for line in lines][-200:] == list(range(400, 600))
     assert [line["n"] for line in lines] == sorted(line["n"] for line in lines)
@@ -310,7 +310,7 @@ async def test_a_job_that_forgets_its_heartbeat_is_given_to_another(app, databas
 
     async with serving(app):
         handle = await forgets.enqueue()
-        assert await handle.result("10s") == "second"
+        assert await handle.result("30s") == "second"
         await until(lambda: reasons, is_=["taken_by_another_worker"])
     status = await handle.status()
     assert (status.attempt, status.fence, status.crashes) == (1, 2, 1)
@@ -355,7 +355,7 @@ async def test_a_run_whose_heartbeats_cannot_be_written_until_its_lease_ends_is_
         other.sql("select id from tenure.jobs for update")
         await until(lambda: reasons, is_=["error"])
         other.sql("commit")
-        assert await handle.result("10s") == "second"
+        assert await handle.result("30s") == "second"
     status = await handle.status()
     assert (status.attempt, status.crashes, status.fence) == (1, 0, 2)
     assert database.sql("select what from tenure.incidents") == [("requeued",)]
@@ -381,7 +381,7 @@ async def test_a_run_without_a_lease_of_its_own_is_not_aborted_when_its_reports_
         await until(lambda: other.sql("select clock_timestamp() - now() > interval '2 s'"), is_=[(True,)])
         other.sql("commit")
         go_on.set()
-        assert await handle.result("10s") == "first"
+        assert await handle.result("30s") == "first"
 
 
 @pytest.mark.parametrize("run_in", ["loop", "thread"])
@@ -399,7 +399,7 @@ async def test_reports_may_be_awaited_returned_or_left_alone(app, database, run_
     job = app.job(name="work", max_attempts=1)(awaits if run_in == "loop" else plain)
     async with serving(app):
         handle = await job.enqueue()
-        assert await handle.result("10s") is None
+        assert await handle.result("30s") is None
         assert (await handle.progress()).message == "all of it"
     assert [str(warning.message) for warning in recwarn] == []
 
@@ -415,7 +415,7 @@ async def test_an_awaited_heartbeat_lets_others_run(app, database):
         return len(turns)
 
     async with serving(app):
-        assert await (await busy.enqueue()).result("10s") == 1
+        assert await (await busy.enqueue()).result("30s") == 1
 
 
 REFUSAL = """

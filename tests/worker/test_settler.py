@@ -220,10 +220,10 @@ async def test_a_trigger_that_fails_like_an_outage_holds_up_no_other_outcome(app
         async with serving(app, concurrency=COUNT):
             unlucky = await bad.enqueue()
             handles = [await good.enqueue(n) for n in range(COUNT)]
-            assert [await handle.result("10s") for handle in handles] == list(range(COUNT))
+            assert [await handle.result("30s") for handle in handles] == list(range(COUNT))
             assert (await unlucky.status()).state == "running"
             database.sql("drop trigger audit on tenure.history")
-            assert await unlucky.result("10s") == "recorded in the end"
+            assert await unlucky.result("30s") == "recorded in the end"
     finally:
         database.sql("drop trigger if exists audit on tenure.history")
         database.sql("drop function public.audit()")

@@ -19,7 +19,7 @@ async def test_a_time_that_has_passed_means_at_once(dsn, database):
         return ctx.attempt
 
     async with serving(app):
-        assert await (await work.enqueue()).result("10s") == 1
+        assert await (await work.enqueue()).result("30s") == 1
     await app.close()
 
 

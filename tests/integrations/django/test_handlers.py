@@ -69,7 +69,7 @@ async def test_coroutines_use_the_asynchronous_orm(shop, sql):
         assert {state for _, state, _ in await over(sql, 4)} == {"completed"}
         assert sorted(labels(sql)) == ["0", "1", "2", "3"]
         orm = "select count(*) from pg_stat_activity where datname = current_database() and application_name = 'orm'"
-        await until(lambda: sql(orm) == [(0,)], within=10)
+        await until(lambda: sql(orm) == [(0,)])
 
 
 async def test_a_pool_smaller_than_the_concurrency_serves_all_jobs(shop, sql):
