@@ -87,7 +87,7 @@ async def test_a_refused_claim_undoes_the_lock_and_keeps_the_connection(dsn, dat
             await link.fetch_both(LOCK, claim(worker))
         assert database.lock() == ["kind:work"]
         assert database.sql("select count(*) from tenure.starts") == [(0,)]
-        database.sql("drop trigger refuse on tenure.jobs")
+        database.sql("drop function public.refuse cascade")
         _, rows = await link.fetch_both(LOCK, claim(worker))
         assert (len(rows[1:]), link.sessions) == (2, 1)
 

@@ -46,6 +46,22 @@ EMPTY = """
         end loop;
     end
     $$;
+    -- Of a test that failed before it dropped them.
+    do $$
+    declare
+        command text;
+    begin
+        for command in select format('drop trigger %I on %s', t.tgname, t.tgrelid::regclass)
+                         from pg_trigger t join pg_class c on c.oid = t.tgrelid
+                        where not t.tgisinternal and c.relnamespace = 'tenure'::regnamespace and t.tgparentid = 0
+                       union all
+                       select format('alter database %I reset all', d.datname)
+                         from pg_db_role_setting s join pg_database d on d.oid = s.setdatabase
+                        where d.datname = current_database() loop
+            execute command;
+        end loop;
+    end
+    $$;
     alter table tenure.jobs reset (autovacuum_enabled);
     select setval('tenure.job_position', 1, false);
 """

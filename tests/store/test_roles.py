@@ -45,7 +45,7 @@ TABLES = ("jobs", "history", "workers", "leases", "queues", "migrations", "limit
 
 @pytest.fixture
 def owner(server_dsn: str, fresh_dsn: str) -> Iterator[Database]:
-    with Database(fresh_dsn) as database, Database(server_dsn) as server:
+    with Database(fresh_dsn) as database, Database(server_dsn, statement_timeout="0") as server:
         # Roles belong to the whole server, where other test processes may want the same.
         server.sql("select pg_advisory_lock(hashtext('the roles of tenure'))")
         for role in ("worker", "enqueue", "read"):

@@ -29,6 +29,18 @@ def test_no_notification_of_the_test_before_is_received(shared, fresh_dsn):
     assert [note.payload for note in connection.notifies(timeout=60, stop_after=1)] == ["of this test"]
 
 
+def test_no_trigger_or_setting_of_the_test_before_is_left(shared, fresh_dsn):
+    with psycopg.connect(fresh_dsn, autocommit=True) as other:
+        other.execute("create function public.refuse() returns trigger language plpgsql as 'begin raise exception ''no''; end'")
+        for table in ("jobs", "history"):
+            other.execute(f"create trigger refuse before insert on tenure.{table} for each row execute function public.refuse()")
+        other.execute(f"alter database {other.info.dbname} set synchronous_commit = 'remote_write'")
+    shared.empty()
+    with psycopg.connect(fresh_dsn, autocommit=True) as other:
+        assert other.execute("select count(*) from pg_trigger where not tgisinternal").fetchone() == (0,)
+        assert other.execute("show synchronous_commit").fetchone() != ("remote_write",)
+
+
 def test_every_table_is_emptied(fresh_dsn):
     """A table that is missing there would pass its rows on to later tests."""
     tables = "select relname from pg_class where relnamespace = 'tenure'::regnamespace and relkind = 'r' and not relispartition"

@@ -407,7 +407,7 @@ def test_s10_only_the_store_has_sql():
 async def test_s11_the_roles_may_append_to_the_audit_log_and_readers_cannot_sign(fresh_dsn, server_dsn):
     import psycopg
 
-    with Database(fresh_dsn) as owner, Database(server_dsn) as server:
+    with Database(fresh_dsn) as owner, Database(server_dsn, statement_timeout="0") as server:
         server.sql("select pg_advisory_lock(hashtext('the roles of tenure'))")
         owner.connection.execute(roles_sql("tenure").encode(), prepare=False)
         try:
@@ -789,7 +789,7 @@ async def test_s15_a_read_only_server_shows_and_refuses_changes(jobs, serving):
 async def test_s15_an_account_that_may_only_read_is_detected(fresh_dsn, server_dsn, serving):
     from psycopg.conninfo import make_conninfo
 
-    with Database(fresh_dsn) as owner, Database(server_dsn) as server_database:
+    with Database(fresh_dsn) as owner, Database(server_dsn, statement_timeout="0") as server_database:
         server_database.sql("select pg_advisory_lock(hashtext('the roles of tenure'))")
         owner.connection.execute(roles_sql("tenure").encode(), prepare=False)
         owner.sql("create role only_reads login; grant tenure_read to only_reads")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from psycopg import sql
 
 from tenure import Retry, RetryAfter
+from tests.store.database import Database
 from tests.waiting import until
 from tests.worker.serving import serving
 
@@ -16,8 +17,15 @@ RECORD_COMMITS = """
     create trigger record_commit after insert on tenure.history for each row execute function public.record_commit()"""
 
 
-async def test_outcomes_are_written_by_transactions_that_wait_for_the_disk(app, database):
+async def test_outcomes_are_written_by_transactions_that_wait_for_the_disk(app, fresh_dsn):
     """A claim need not: one that is lost in a crash never happened."""
+    app.configure(dsn=fresh_dsn)
+    with Database(fresh_dsn) as database:
+        await check_commits(app, database)
+    await app.close()
+
+
+async def check_commits(app, database):
     [(name,)] = database.sql("select current_database()")
     database.connection.execute(sql.SQL("alter database {} set synchronous_commit = 'on'").format(sql.Identifier(name)))
     database.connection.execute(RECORD_COMMITS.encode(), prepare=False)
@@ -40,4 +48,3 @@ async def test_outcomes_are_written_by_transactions_that_wait_for_the_disk(app, 
             await job.enqueue()
         await until(lambda: len(database.sql(commits)), is_=len(expected))
         assert database.sql(commits) == expected
-    await app.close()
