@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -27,8 +28,13 @@ def run_process(command: Sequence[str], *, check: bool = False, **options: Any) 
 
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        return int(listening.getsockname()[1])
+    """Outside the range from which the system takes ports for connections and for servers that ask for any: one of those could
+    take it before the server that it is for has started."""
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    while True:
+        port = 20_000 + 400 * (worker % 30) + random.randrange(400)
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 class WorkerProcess:
