@@ -61,7 +61,7 @@ check: setup
 # sample of the planted bugs (all of them: `make planted`).
 proof: setup
 	$(TWICE) $(PYTEST) -m slow
-	TENURE_INTERLEAVINGS=$(INTERLEAVINGS) TENURE_INTERLEAVINGS_SEED=$(INTERLEAVINGS_SEED) $(PYTEST) tests/interleavings
+	TENURE_INTERLEAVINGS=$(INTERLEAVINGS) TENURE_INTERLEAVINGS_SEED=$(INTERLEAVINGS_SEED) $(PYTEST) tests/interleavings/test_interleavings.py
 	TENURE_PROPERTY_STEPS=$(PROPERTY_STEPS) $(PYTEST) --timeout=0 tests/properties
 	TENURE_FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) $(PYTEST) tests/fuzz
 	$(BIN)/python -m tests.web.fuzz_api --requests $(API_REQUESTS)
