@@ -250,7 +250,7 @@ def test_threads_that_enqueue_at_once_share_statements_and_one_connection(dsn, d
 
 
 class LaterForNotifiers:
-    """The lock of those who use the connection: a thread that notifies gets it only after `let_in`."""
+    """The lock around the connection: a thread that notifies gets it only after `let_in`."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -98,7 +98,7 @@ class SharedDatabase:
         self._kept.execute("discard all")
         self._kept.execute(LEFT_OVER, [self._kept.info.dbname])
         self._kept.execute(EMPTY.encode(), prepare=False)
-        # The driver keeps what arrived while nobody asked for it, also what the test before has caused.
+        # The driver keeps what arrived between two calls of notifies(), also what the test before has caused.
         while list(self._kept.notifies(timeout=0)):
             pass
         if self._kept.info.server_version >= 150000:
