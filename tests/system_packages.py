@@ -22,10 +22,11 @@ def install(package: str) -> bool:
         return False
     print(f"{package} is missing: apt-get install {package}", file=sys.stderr, flush=True)  # noqa: T201
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    for command in (["update"], ["install", "-y", "--no-install-recommends", package]):
-        done = subprocess.run(
-            ["apt-get", "-q", *command], env=environment, capture_output=True, text=True, timeout=600, check=False
-        )
+    with alone("apt-get"):  # which fails while another one runs
+        for command in (["update"], ["install", "-y", "--no-install-recommends", package]):
+            done = subprocess.run(
+                ["apt-get", "-q", *command], env=environment, capture_output=True, text=True, timeout=600, check=False
+            )
     if done.returncode != 0:
         print(done.stderr[-2000:], file=sys.stderr, flush=True)  # noqa: T201
     return done.returncode == 0
