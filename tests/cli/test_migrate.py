@@ -11,10 +11,10 @@ from psycopg.conninfo import make_conninfo
 
 from tenure.store.migrator import migrations, newest_version, roles_sql
 from tests.cli.started import started
-from tests.cli.test_cli import tenure
 from tests.store.database import Database
 from tests.store.later_migrations import later, later_label
 from tests.store.test_role_upgrades import of, run_script, server, shop
+from tests.upgrades.later_code import later_code
 
 __all__ = ["later", "server", "shop"]
 
@@ -29,10 +29,11 @@ def shop_folder(tmp_path, monkeypatch):
     sys.modules.pop("somewhere", None)
 
 
-def test_a_dry_run_and_the_status_of_an_empty_database(line, bare_dsn):
+def test_a_dry_run_and_the_status_of_an_empty_database(line, bare_dsn, later):
+    later()
     dry = line("migrate", "--dry-run", "--dsn", bare_dsn)
     assert dry.stdout.splitlines()[0] == "would run 0001_pre_core"
-    assert line.json("migrate", "--dry-run", "--phase", "post", "--dsn", bare_dsn)["would_run"][0] == "0001_post_core"
+    assert line.json("migrate", "--dry-run", "--phase", "post", "--dsn", bare_dsn)["would_run"][-1] == later_label("post_late")
     found = line.json("migrate", "--status", "--dsn", bare_dsn)
     assert (found["version"], found["needed"]) == (None, newest_version())
     assert found["pending"]["pre"] + found["pending"]["post"] == [migration.label for migration in migrations()]
@@ -58,7 +59,8 @@ def test_the_app_may_name_the_database(line, bare_dsn, shop_folder):
         assert database.sql("select count(*) from of_the_app.jobs") == [(0,)]
 
 
-def test_the_second_phase_is_refused_while_old_workers_live(line, bare_dsn):
+def test_the_second_phase_is_refused_while_old_workers_live(line, bare_dsn, later):
+    later()
     assert line("migrate", "--phase", "pre", "--dsn", bare_dsn).exit_code == 0
     with Database(bare_dsn) as database:
         database.worker()
@@ -86,23 +88,24 @@ def test_sql_prints_a_phase_a_part_and_no_transaction_of_its_own(line, later):
 def test_workers_are_started_by_an_account_that_may_not_migrate(shop, server, tmp_path):
     """What systemd units, compose and the image do."""
     (tmp_path / "jobs.py").write_text(JOBS)
-    assert tenure("migrate", "--phase", "pre", "--dsn", of(shop, "shop_owner").dsn).returncode == 0
+    later_version = later_code(tmp_path / "later")
+    assert later_version.tenure("migrate", "--phase", "pre", "--dsn", of(shop, "shop_owner").dsn).returncode == 0
     run_script(shop, "shop_admin", roles_sql("tenure", "create"))
     run_script(shop, "shop_owner", roles_sql("tenure", "grants"))
     server.sql("grant tenure_worker to shop_worker")
     with Database(shop) as database:
         database.sql("revoke insert on tenure.migrations from tenure_worker")
-    worker = make_conninfo(shop, user="shop_worker")
+    environment = {"TENURE_DSN": make_conninfo(shop, user="shop_worker"), **later_version.environment}
     for left in ("post", None):
-        with started(tmp_path, "up", "--app", "jobs:app", "--processes", "1", TENURE_DSN=worker) as up:
+        with started(tmp_path, "up", "--app", "jobs:app", "--processes", "1", **environment) as up:
             assert up.says("ready: ", within=60), up.said
             assert ("not migrated by this account" in up.said) is (left == "post")
             up.signal(signal.SIGTERM)
             assert up.ends(within=40) == 0, up.said
-        assert tenure("migrate", "--dsn", of(shop, "shop_owner").dsn).returncode == 0
+        assert later_version.tenure("migrate", "--dsn", of(shop, "shop_owner").dsn).returncode == 0
     with Database(shop) as database:
         database.sql("update tenure.migrations set version = version - 100")
-    with started(tmp_path, "up", "--app", "jobs:app", TENURE_DSN=worker) as up:
+    with started(tmp_path, "up", "--app", "jobs:app", **environment) as up:
         assert up.ends(within=40) == 4, up.said
         assert "run `tenure migrate`" in up.said
 

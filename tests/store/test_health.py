@@ -137,7 +137,8 @@ async def test_an_old_schema_is_found_and_nothing_else_is_asked(sick, fresh_dsn,
     assert f"at version {NEWEST}" in (await only(fresh_dsn, "old_schema")).text
 
 
-async def test_a_pending_second_phase_is_not_a_finding_while_old_workers_need_what_it_removes(bare_dsn):
+async def test_a_pending_second_phase_is_not_a_finding_while_old_workers_need_what_it_removes(bare_dsn, later):
+    later()
     await migrate(DatabaseTarget.at(bare_dsn), phase="pre")
     with Database(bare_dsn) as database:
         database.worker()

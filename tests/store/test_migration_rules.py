@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tenure.store.migration_files import MIGRATIONS, OUTSIDE, migrations
+from tests.upgrades.later_code import LATER_MIGRATIONS
 
 BIG = "(jobs|history|incidents|logs|keys|progress|tallies)"
 
@@ -85,6 +86,11 @@ def _problems_of_existing_tables(statements: list[str], *, outside: bool) -> Ite
 @pytest.mark.parametrize("migration", [m for m in migrations() if m.version > 1], ids=lambda migration: migration.label)
 def test_every_migration_after_the_first_follows_the_rules(migration):
     assert problems(migration.label, migration.sql("tenure")) == []
+
+
+@pytest.mark.parametrize(("label", "text"), LATER_MIGRATIONS.items(), ids=LATER_MIGRATIONS)
+def test_the_migrations_with_which_upgrades_are_tested_follow_the_rules(label, text):
+    assert problems(label, text) == []
 
 
 DEFINITIONS = [file for folder in ("views", "functions") for file in (Path(str(MIGRATIONS)).parent / folder).glob("*.sql")]

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import io
-import os
 import re
 import subprocess
-import sys
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from tenure.store.migration_files import MIGRATIONS, newest_version
-from tests.processes import run_process
+from tests.upgrades.code_version import CodeVersion
 
 ROOT = Path(__file__).parents[2]
 FOLDER = "src/tenure/store/migrations"
@@ -28,20 +26,6 @@ class EarlierState:
     commit: str
     version: int
     """Of its newest migration."""
-
-
-@dataclass(frozen=True)
-class EarlierCode:
-    state: EarlierState
-    source: Path
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """For processes that are to run it: this folder comes before that of the installed code."""
-        return {"PYTHONPATH": str(self.source)}
-
-    def tenure(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return run_process([sys.executable, "-m", "tenure", *words], env={**os.environ, **self.environment}, timeout=120)
 
 
 def earlier_states() -> list[EarlierState]:
@@ -70,14 +54,14 @@ def _is_close(earlier: str, released: str) -> bool:
     return len(before - set(released.splitlines())) <= CHANGED * len(before)
 
 
-def unpack(state: EarlierState, folder: Path) -> EarlierCode:
+def earlier_code(state: EarlierState, folder: Path) -> CodeVersion:
     """With the migrations as they were released: databases have those."""
     packed = subprocess.run(["git", "archive", state.commit, "src"], cwd=ROOT, capture_output=True, check=True, timeout=60).stdout
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
         archive.extractall(folder, filter="data")
     for name, text in _released(state.version):
         (folder / FOLDER / name).write_text(text, "utf-8")
-    return EarlierCode(state, folder / "src")
+    return CodeVersion(state.version, folder / "src")
 
 
 def _released(version: int) -> Iterator[tuple[str, str]]:

@@ -12,7 +12,7 @@ from typing import Self
 
 from tests.processes import WorkerProcess, worker_process
 from tests.store.database import Database
-from tests.upgrades.earlier_code import EarlierCode
+from tests.upgrades.code_version import CodeVersion
 from tests.waiting import until
 
 NEW_KINDS = ("starts_chain", "flow")
@@ -24,8 +24,8 @@ ENDED = "select state, count(*) from tenure.all_jobs where id = any(%s::uuid[]) 
 class Fleet:
     """Workers and clients of both versions on one database."""
 
-    def __init__(self, folder: Path, dsn: str, earlier: EarlierCode) -> None:
-        self._folder, self._dsn, self._earlier = folder, dsn, earlier
+    def __init__(self, folder: Path, dsn: str, old: CodeVersion, new: CodeVersion) -> None:
+        self._folder, self._dsn, self._old, self._new = folder, dsn, old, new
         self._stack = ExitStack()
         self.database = self._stack.enter_context(Database(dsn))
         self.workers: list[WorkerProcess] = []
@@ -38,7 +38,7 @@ class Fleet:
 
     async def start_worker(self, name: str, *, old: bool) -> WorkerProcess:
         worker = self._stack.enter_context(
-            worker_process(self._folder, self._dsn, "--name", name, env=self._earlier.environment if old else {})
+            worker_process(self._folder, self._dsn, "--name", name, env=self._code(old).environment)
         )
         self.workers.append(worker)
         await until(lambda: "ready: " in worker.said or worker.process.poll() is not None, within=60)
@@ -46,9 +46,12 @@ class Fleet:
         return worker
 
     async def start_client(self, name: str, *, old: bool) -> EnqueuingClient:
-        client = self._stack.enter_context(enqueuing(self._folder, name, self._dsn, env=self._earlier.environment if old else {}))
+        client = self._stack.enter_context(enqueuing(self._folder, name, self._dsn, env=self._code(old).environment))
         await until(lambda: client.ids, within=60)
         return client
+
+    def _code(self, old: bool) -> CodeVersion:
+        return self._old if old else self._new
 
     async def work(self, *clients: EnqueuingClient, jobs: int = 60) -> None:
         """Until that many more jobs of each of these clients have been accepted and completed."""

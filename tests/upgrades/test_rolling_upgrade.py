@@ -5,18 +5,18 @@ No job is lost, none fails, none runs a second time except as planned.
 
 from __future__ import annotations
 
+import json
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from tests.cli.test_cli import tenure
 from tests.store.clean import bare_dsn
 from tests.store.database import Database
-from tests.upgrades.earlier_code import EarlierCode, earlier_states, unpack
+from tests.upgrades.code_version import CodeVersion, installed_code
+from tests.upgrades.earlier_code import EarlierState, earlier_code, earlier_states
 from tests.upgrades.fleet import Fleet, complaints, stop
+from tests.upgrades.later_code import later_code
 from tests.waiting import until
 
 __all__ = ["bare_dsn"]
@@ -25,33 +25,44 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 HERE = Path(__file__).parent
 STATES = earlier_states()
-# The version before this one, and the oldest one that can be upgraded.
-TESTED = STATES[:1] + STATES[1:][-1:]
+# To a later version, and from the version before this one and the oldest one that can be upgraded, if there are any.
+UPGRADES = {"to_a_later_version": None} | {f"from_version_{state.version}": state for state in STATES[:1] + STATES[1:][-1:]}
+
+
+@pytest.fixture(params=UPGRADES.values(), ids=UPGRADES)
+def versions(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[CodeVersion, CodeVersion]:
+    """The old code and the new code."""
+    state: EarlierState | None = request.param
+    if state is None:
+        return installed_code(), later_code(tmp_path / "later")
+    return earlier_code(state, tmp_path / "earlier"), installed_code()
 
 
 @pytest.fixture
-def fleet_after(project: Path, bare_dsn: str, tmp_path: Path) -> Iterator[Callable[[EarlierCode], Fleet]]:
+def project_with_jobs(project: Path) -> Path:
     shutil.copy(HERE / "jobs_for_upgrades.py", project / "jobs.py")
     shutil.copy(HERE / "enqueuing_client.py", project / "client.py")
-    with ExitStack() as stack:
-        yield lambda earlier: stack.enter_context(Fleet(project, bare_dsn, earlier))
+    return project
 
 
-@pytest.mark.skipif(not TESTED, reason="no earlier code: this is not a git checkout, or one without its history")
-@pytest.mark.parametrize("state", TESTED, ids=[f"from_version_{state.version}" for state in TESTED])
-async def test_a_rolling_upgrade_under_load_loses_and_fails_no_job(state, fleet_after, bare_dsn, tmp_path):
-    earlier = unpack(state, tmp_path / "earlier")
-    assert earlier.tenure("migrate", "--dsn", bare_dsn).returncode == 0
-    fleet = fleet_after(earlier)
+async def test_a_rolling_upgrade_under_load_loses_and_fails_no_job(versions, project_with_jobs, bare_dsn):
+    old_code, new_code = versions
+    assert old_code.tenure("migrate", "--dsn", bare_dsn).returncode == 0
+    with Fleet(project_with_jobs, bare_dsn, old_code, new_code) as fleet:
+        await upgrade(fleet, old_code, new_code, bare_dsn)
+
+
+async def upgrade(fleet: Fleet, old_code: CodeVersion, new_code: CodeVersion, dsn: str) -> None:
     fleet.database.sql("create table effects (job_id uuid not null)")
-    assert fleet.database.sql("select max(version) from tenure.migrations") == [(state.version,)]
+    assert fleet.database.sql("select max(version) from tenure.migrations") == [(old_code.schema_version,)]
+    removes = any("_post_" in label for label in pending_migrations(new_code, dsn))
 
     old = [await fleet.start_worker(name, old=True) for name in ("old-1", "old-2")]
     before = await fleet.start_client("before", old=True)
     await fleet.work(before)
 
     # 1. Add what the new code needs, while the old code works.
-    migrated = tenure("migrate", "--phase", "pre", "--dsn", bare_dsn)
+    migrated = new_code.tenure("migrate", "--phase", "pre", "--dsn", dsn)
     assert migrated.returncode == 0, migrated.stderr
     await fleet.work(before)
 
@@ -68,13 +79,16 @@ async def test_a_rolling_upgrade_under_load_loses_and_fails_no_job(state, fleet_
     await fleet.until_it_works("old-again")
 
     new.append(await fleet.start_worker("new-2", old=False))
+    refused = new_code.tenure("migrate", "--phase", "post", "--dsn", dsn)
+    assert (refused.returncode, "still run code of an older version" in refused.stderr) == ((1, True) if removes else (0, False))
     for worker in old:
         await stop(worker)
     before.stop()
 
     # 3. Remove what only the old code needed.
-    removed = tenure("migrate", "--phase", "post", "--dsn", bare_dsn)
+    removed = new_code.tenure("migrate", "--phase", "post", "--dsn", dsn)
     assert removed.returncode == 0, removed.stderr
+    assert fleet.database.sql("select max(version) from tenure.migrations") == [(new_code.schema_version,)]
     await fleet.work(after)
     after.stop()
 
@@ -86,6 +100,11 @@ async def test_a_rolling_upgrade_under_load_loses_and_fails_no_job(state, fleet_
         await stop(worker)
     check_history(fleet.database)
     assert [complaint for worker in fleet.workers for complaint in complaints(worker)] == []
+
+
+def pending_migrations(code: CodeVersion, dsn: str) -> list[str]:
+    status = json.loads(code.tenure("migrate", "--status", "--json", "--dsn", dsn).stdout)
+    return [label for phase in ("pre", "post") for label in status["pending"][phase]]
 
 
 def check_history(database: Database) -> None:

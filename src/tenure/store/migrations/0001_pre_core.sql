@@ -1,4 +1,5 @@
--- All tables of the first version. Views and functions: see views/ and functions/, which hold one current definition of each.
+-- All tables of the first version, each with its indexes. Views and functions: see views/ and functions/, which hold one current
+-- definition of each.
 
 -- The order key: taken when a job becomes pending, so FIFO means "by the time it became ready".
 -- Never cached per session: a cache would give late callers early positions.
@@ -19,6 +20,8 @@ create table tenure.jobs (
     position      bigint      not null default 0,
     enqueued_at   timestamptz not null default clock_timestamp(),
     run_at        timestamptz,
+    -- A job that was never claimed is canceled at this time. Null: it waits for as long as it has to.
+    expires_at    timestamptz,
     -- When its last run began. Of a current run: see tenure.claims.
     started_at    timestamptz,
     lease_until   timestamptz,
@@ -33,6 +36,11 @@ create table tenure.jobs (
     timeout       double precision,
     key           text,
     parent_id     uuid,
+    -- The chain that the job is a link of. Null: it started its own chain, whose id is the job's id.
+    chain_id      uuid,
+    -- Jobs wait for the end of its chain: the statement that ends it adds a row to chain_endings. Null: none. In no index, so that
+    -- setting it stays on the page (a HOT update).
+    dependants    boolean,
     enqueued_by   text,
     auth          jsonb,
     -- Set by the user, as is auth.
@@ -77,6 +85,14 @@ create index jobs_due on tenure.jobs (run_at) where position = 0;
 create index jobs_leased on tenure.jobs (lease_until) where lease_until is not null;
 create index jobs_dead on tenure.jobs (kind, id) where position = -1;
 create index jobs_parent on tenure.jobs (parent_id, id) where parent_id is not null;
+-- Links of a chain after the first.
+create index jobs_chain on tenure.jobs (chain_id, id) where chain_id is not null;
+-- Finds jobs that have expired.
+create index jobs_expiring on tenure.jobs (expires_at) where expires_at is not null;
+-- Counts jobs that are blocked, and workflows that wait for something else than a time.
+create index jobs_waiting on tenure.jobs (queue) where position = -2;
+-- Counts workflows that are held until a person decides. Other jobs that wait, of which there may be a million, are not in it.
+create index jobs_held on tenure.jobs (kind) where position = -2 and system ? 'held';
 
 -- One row per claim: which jobs a worker took, and when. It is how the jobs of a worker are found, and it stays for as long as one of
 -- them may be held under it.
@@ -119,6 +135,9 @@ create table tenure.history (
     timeout       double precision,
     key           text,
     parent_id     uuid,
+    chain_id      uuid,
+    -- The next link of the chain, which was created when this one completed.
+    next_id       uuid,
     enqueued_by   text,
     auth          jsonb,
     meta          jsonb,
@@ -133,6 +152,7 @@ create index history_kind on tenure.history (kind, id);
 create index history_unhappy on tenure.history (state, id) where state <> 'completed';
 create index history_parent on tenure.history (parent_id, id) where parent_id is not null;
 create index history_key on tenure.history (kind, key, id) where key is not null;
+create index history_chain on tenure.history (chain_id, id) where chain_id is not null;
 
 -- Holds the rows of a day that has no partition yet: late cleaning must not stop the work.
 create table tenure.history_default partition of tenure.history default;
@@ -153,13 +173,19 @@ create table tenure.workers (
     kinds          jsonb       not null,
     capabilities   jsonb       not null,
     concurrency    integer     not null,
+    -- Tenure's own, and that of the code that it runs, as the app names it (setting `app_version`). Null: the app names none.
     version        text        not null,
+    app_version    text,
     started_at     timestamptz not null default clock_timestamp(),
     heartbeat_at   timestamptz not null default clock_timestamp(),
     expires_at     timestamptz not null,
     -- Once set, the worker can neither claim nor renew. The row is deleted when its jobs have been requeued.
     died_at        timestamptz,
     died_how       text,
+    -- Once set, the worker claims nothing until it is null again. It renews its lease and finishes what it runs.
+    draining_at    timestamptz,
+    -- Megabytes of resident memory at the last renewal. Null: its supervisor has not measured it yet, or it runs in a process of yours.
+    memory_mb      real,
     name           text,
     -- The newest schema version that its code knows: post migrations wait for older ones.
     schema_version integer,
@@ -244,6 +270,9 @@ create table tenure.incidents (
     attempt    integer,
     fence      bigint,
     worker_id  uuid,
+    -- The name of the worker, or its host and process id: its own row is deleted when its jobs have been requeued. Null: see
+    -- tenure.workers.
+    worker     text,
     started_at timestamptz,
     next_at    timestamptz,
     by         text,
@@ -311,6 +340,21 @@ create table tenure.latencies (
     constraint latencies_span check (span in ('minute', 'hour', 'day') and measure in ('waited', 'ran'))
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 
+-- The fleet once a minute, kept for a day. `busy`: jobs that run. `oldest_seconds`: how long the first pending job of the queues that are
+-- not paused has waited. `queues` has those with pending jobs: [{"name", "pending", "oldest"}], the hundred that wait longest.
+create table tenure.fleet_minutes (
+    minute         timestamptz not null,
+    workers        integer     not null,
+    slots          integer     not null,
+    busy           integer     not null,
+    pending        bigint      not null,
+    oldest_seconds real        not null,
+    memory_mb      real,
+    app_versions   jsonb       not null,
+    queues         jsonb       not null,
+    constraint fleet_minutes_pkey primary key (minute)
+);
+
 -- How long finished jobs of a kind are kept, if that differs from the default.
 create table tenure.retentions (
     kind text     not null primary key,
@@ -331,6 +375,8 @@ create table tenure.schedules (
     capability     text,
     max_attempts   integer     not null,
     timeout        double precision,
+    -- Seconds after which a job of the schedule is canceled if it was not started. Null: it waits for as long as it has to.
+    expires        double precision,
     overlap        text        not null,
     catch_up       text        not null,
     catch_up_limit integer     not null,
@@ -444,6 +490,118 @@ create table tenure.kinds (
     definition  jsonb       not null
 );
 
+-- Jobs that wait for other chains, from their enqueue until the cleaner removes the row after they have ended.
+create table tenure.blocked (
+    job_id     uuid    not null primary key,
+    -- How many chains it waits for, and how many of them have not ended. 0: the resolver may move the job. Null: it was moved.
+    total      integer not null,
+    missing    integer,
+    on_failure text    not null default 'cancel',
+    -- The first chain that did not complete.
+    failed     uuid,
+    -- Why it can never be unblocked.
+    error      text,
+    -- A group to which members are still being added (app.map): that counts as one that is missing.
+    open       boolean not null default false,
+    constraint blocked_missing check (missing >= 0),
+    constraint blocked_on_failure check (on_failure in ('cancel', 'run', 'wait'))
+);
+create index blocked_ready on tenure.blocked (job_id) where missing = 0;
+
+-- One row for each chain that a job waits for.
+create table tenure.blockers (
+    chain_id uuid    not null,
+    job_id   uuid    not null,
+    -- The order of the call, from 1: that of ctx.blockers.
+    number   integer not null,
+    -- The end of the chain cannot be missed any more: its live link has the flag `dependants`, or chain_endings has its ending.
+    armed    boolean not null default false,
+    -- The chain has ended, and is not counted in `missing` any more.
+    met      boolean not null default false,
+    -- A failure does not count as the end of the chain (on_failure = wait).
+    waits    boolean not null default false,
+    constraint blockers_pkey primary key (chain_id, job_id, number)
+);
+create index blockers_job on tenure.blockers (job_id, number);
+create index blockers_unarmed on tenure.blockers (job_id) where not armed;
+create index blockers_open on tenure.blockers (chain_id, job_id) where armed and not met;
+
+-- The ends of chains that jobs wait for. Outputs are kept here for as long as such a job exists, even if history is dropped before.
+create table tenure.chain_endings (
+    chain_id uuid        not null primary key,
+    -- The last link.
+    job_id   uuid,
+    kind     text,
+    state    text        not null,
+    ended_at timestamptz not null default clock_timestamp(),
+    output   jsonb,
+    error    text,
+    resolved boolean     not null default false,
+    constraint chain_endings_state check (state in ('completed', 'failed', 'canceled', 'dead_letter', 'deleted'))
+);
+create index chain_endings_unresolved on tenure.chain_endings (chain_id) where not resolved;
+
+-- One row per step of a workflow, found by its name when the workflow runs again. Names are unique within a run: the second step of a
+-- name is `name#2`, and steps of tasks that the workflow started begin with the number of the task.
+create table tenure.steps (
+    job_id     uuid        not null,
+    name       text        not null,
+    -- The order in which steps were recorded or began to wait.
+    number     integer     not null,
+    -- step, value, transaction, sleep, wait, event, call, start, patch, rollback
+    what       text        not null,
+    -- done, failed; retry: it failed and is tried again; open: the workflow waits for it.
+    state      text        not null,
+    output     jsonb,
+    error      text,
+    attempts   integer     not null default 1,
+    started_at timestamptz,
+    ended_at   timestamptz,
+    -- When a wait ends: the end of a sleep, a timeout, the next try.
+    due_at     timestamptz,
+    -- The fence of the run that wrote the row.
+    fence      bigint      not null,
+    constraint steps_pkey primary key (job_id, name),
+    constraint steps_state check (state in ('done', 'failed', 'retry', 'open')),
+    constraint steps_name check (name <> '' and octet_length(name) <= 300)
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+
+-- What was sent to workflows. Kept for as long as the retention of events.
+create table tenure.events (
+    id         bigint      generated always as identity primary key,
+    name       text        not null,
+    -- Which of the events of this name: an order, a user. The id of a job for a signal. Empty: there is one for all.
+    key        text        not null default '',
+    payload    jsonb,
+    at         timestamptz not null default clock_timestamp(),
+    by         text,
+    -- The order in which streams deliver events. Given by the resolver when the event is committed; null: it has not seen it yet.
+    position   bigint,
+    constraint events_name check (name <> '' and octet_length(name) <= 200 and octet_length(key) <= 500)
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+create index events_name_key on tenure.events (name, key, id);
+create index events_stream on tenure.events (name, key, position) where position is not null;
+create index events_unseen on tenure.events (id) where position is null;
+create index events_at on tenure.events (at);
+create sequence tenure.event_position as bigint cache 1;
+
+-- Which events waiting workflows wait for. A row is written by the statement that suspends the workflow.
+create table tenure.waits (
+    job_id     uuid        not null,
+    step       text        not null,
+    event      text        not null,
+    key        text        not null,
+    -- For streams: only events behind this position. Null: any event, also an earlier one.
+    after      bigint,
+    -- The run that waits: a row that was written again meanwhile must not be taken for the earlier one.
+    fence      bigint      not null,
+    -- The resolver has looked for events that were there before the wait.
+    checked    boolean     not null default false,
+    constraint waits_pkey primary key (job_id, step)
+) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+create index waits_event on tenure.waits (event, key);
+create index waits_unchecked on tenure.waits (job_id) where not checked;
+
 -- Who may use the web API. The tokens themselves are not stored, only their SHA-256.
 create table tenure.tokens (
     id           uuid        not null primary key,
@@ -488,6 +646,8 @@ create table tenure.audit (
     request_id uuid        not null,
     phase      text        not null,
     actor      text        not null,
+    -- What the call was made with: the dashboard, the API, or a tracker of one job.
+    source     text,
     ip         text,
     action     text        not null,
     subject    text,
@@ -499,3 +659,5 @@ create table tenure.audit (
     status     integer,
     constraint audit_phase check (phase in ('requested', 'finished') and (phase = 'finished') = (status is not null))
 );
+-- Finds the entries whose retention has ended.
+create index audit_at on tenure.audit (at);

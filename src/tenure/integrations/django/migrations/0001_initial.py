@@ -27,4 +27,4 @@ class Migration(migrations.Migration):
     initial = True
     atomic = False
     dependencies: ClassVar[list[tuple[str, str]]] = []
-    operations: ClassVar = [MigrateTenure(version=10), *map(known, (LiveJob, FinishedJob, Worker, Schedule))]
+    operations: ClassVar = [MigrateTenure(version=1), *map(known, (LiveJob, FinishedJob, Worker, Schedule))]

@@ -1,1 +1,0 @@
--- Nothing to remove after the first version.

@@ -1,1 +1,0 @@
--- Only functions are new: see functions/enqueue_one.sql, which enqueue calls for a single plain job.

@@ -1,1 +1,0 @@
--- Only a function changes: see functions/enqueue_one.sql, which clients now call themselves for a single plain job.
