@@ -91,13 +91,32 @@ def test_using_a_connection_makes_the_same_calls_as_without(work):
 
 def test_a_call_cannot_be_changed_but_copied_with_more_meta(work):
     call = work.using(meta={"tenant": 7}).call()
-    traced = call.with_meta(traceparent="00-1-2-01")
+    changed = call.with_meta(team="a")
     with pytest.raises(AttributeError):
         call.input = "{}"
-    assert [job["meta"] for job in sent(call, traced)] == [{"tenant": 7}, {"tenant": 7, "traceparent": "00-1-2-01"}]
-    assert traced.id == call.id
+    assert [job["meta"] for job in sent(call, changed)] == [{"tenant": 7}, {"tenant": 7, "team": "a"}]
+    assert changed.id == call.id
     with pytest.raises(InvalidPayload, match="the meta of job 'work'"):
         call.with_meta(bad=object())
+
+
+def test_headers_are_sent_in_the_system_data_and_not_in_meta(work):
+    call = work.using(meta={"tenant": 7}).call()
+    traced = call.with_headers({"traceparent": "00-1", "x": "old"}).with_headers(x="new", é='"')
+    [plain, job] = sent(call, traced)
+    assert "system" not in plain
+    assert job == {**plain, "system": {"headers": {"traceparent": "00-1", "x": "new", "é": '"'}}}
+    assert json.loads(plain_job([traced]) or "") == job
+    assert dict(traced.headers) == job["system"]["headers"]
+    assert call.headers == {}
+    with pytest.raises(TypeError):
+        traced.headers["x"] = "other"
+
+
+@pytest.mark.parametrize("headers", [{"a": 1}, {1: "a"}, {"a": None}, {"a": "\x00"}, {"a": "\ud800"}], ids=repr)
+def test_headers_that_are_not_texts_which_can_be_stored_are_refused(work, headers):
+    with pytest.raises(InvalidPayload, match="the headers of job 'work'"):
+        work.call().with_headers(headers)
 
 
 def test_another_sender_can_be_named(work):

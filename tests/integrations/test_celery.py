@@ -188,6 +188,17 @@ def test_priority_headers_and_time_limits_of_a_call(app):
     assert SEEN[0] == ("before_start", {"tenant": "blue"})
 
 
+def test_a_task_sees_the_headers_that_a_hook_has_added(app):
+    """They do not replace those of the call."""
+    hooked.apply_async(("done",), headers={"tenant": "blue"})
+    [job] = enqueued_sync(app)
+    call = app.jobs["shop.hooked"].call(args=["done"], kwargs={}).with_headers(tenant="other", traceparent="00-1")
+    app.client().cancel_sync(job.id)
+    app.enqueue_many_sync([call])
+    drain_sync(app)
+    assert SEEN[0] == ("before_start", {"tenant": "other", "traceparent": "00-1"})
+
+
 @pytest.mark.parametrize(
     ("option", "told"),
     [

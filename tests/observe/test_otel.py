@@ -70,6 +70,8 @@ async def test_an_attempt_is_a_child_of_the_enqueue_and_the_handlers_spans_are_c
         with tracer.start_as_current_span("request") as request:
             handle = await send_mail.using(meta={"tenant": "blue"}).enqueue()
         assert await handle.result("30s") == "blue"
+        status = await handle.status()
+        assert (status.meta, set(status.headers)) == ({"tenant": "blue"}, {"traceparent"})
     [sent], [attempt], [smtp] = (collected.spans(name) for name in ("send mail", "job:send_mail", "smtp"))
     assert (sent.kind, attempt.kind) == (SpanKind.PRODUCER, SpanKind.CONSUMER)
     assert sent.parent.span_id == request.get_span_context().span_id

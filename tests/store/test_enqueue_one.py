@@ -21,6 +21,8 @@ PLAIN: list[dict[str, Any]] = [
     {"kind": "work"},
     {"kind": "work", "input": None, "auth": None, "meta": None, "queue": None, "priority": None, "by": None, "claim": None},
     {"kind": "work", "input": [1, None, "ü", {"key": "x", "delay": 5}], "auth": {"user": 7}, "meta": {"a": "b"}, "by": "me"},
+    {"kind": "work", "system": {"headers": {"traceparent": "00-1-2-01"}}, "meta": {"a": "b"}},
+    {"kind": "work", "system": None},
     {"kind": "work", "input": "text", "auth": "text", "meta": 1.50},
     {"kind": "work", "queue": "mail", "priority": 0, "capability": "gpu", "max_attempts": 9, "timeout": 0.25},
     {"kind": "work", "priority": "7", "max_attempts": "2", "timeout": "1e3", "queue": 5, "capability": True},
@@ -63,7 +65,6 @@ SPECIAL: list[dict[str, Any]] = [
     {"run_at": "2100-01-01T00:00:00Z"},
     {"expires": 60},
     {"expires_at": "2100-01-01T00:00:00Z"},
-    {"system": {"a": 1}},
     {"chain": SOME_ID},
     {"dependants": True},
 ]

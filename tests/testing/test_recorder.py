@@ -38,6 +38,12 @@ def test_the_options_of_a_call():
     assert (job.delay, job.priority, job.meta, job.auth) == (300, 25, {"a": 1}, {"user": 1})
 
 
+def test_the_headers_of_a_call():
+    with Recorder(app) as recorder:
+        app.enqueue_many_sync([send.call("ann").with_headers(traceparent="00-1"), send.call("bob")])
+    assert [dict(job.headers) for job in recorder.jobs] == [{"traceparent": "00-1"}, {}]
+
+
 def test_a_connection_is_not_used():
     with Recorder(app) as recorder:
         send.using(conn=object()).enqueue_sync("ann")

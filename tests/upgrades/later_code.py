@@ -16,16 +16,16 @@ NEXT = newest_version() + 1
 
 LATER_MIGRATIONS = {
     f"{NEXT:04d}_pre_weights": """
-        alter table tenure.jobs add column weight integer not null default 1;
-        create table tenure.weights (kind text not null primary key, weight integer not null);
+        alter table tenure.jobs add column later_weight integer not null default 1;
+        create table tenure.later_weights (kind text not null primary key, weight integer not null);
     """,
     f"{NEXT + 1:04d}_pre_finished_weights": """
-        alter table tenure.history add column weight integer;
-        create index history_weight on only tenure.history (weight) where weight is not null;
+        alter table tenure.history add column later_weight integer;
+        create index history_later_weight on only tenure.history (later_weight) where later_weight is not null;
     """,
     f"{NEXT + 2:04d}_pre_parent_index": """-- outside a transaction
-        drop index concurrently if exists tenure.jobs_parent_weight;
-        create index concurrently jobs_parent_weight on tenure.jobs (parent_id, id, weight) where parent_id is not null;
+        drop index concurrently if exists tenure.jobs_parent_later;
+        create index concurrently jobs_parent_later on tenure.jobs (parent_id, id, later_weight) where parent_id is not null;
     """,
     f"{NEXT + 2:04d}_post_parent_index": "drop index tenure.jobs_parent;",
     f"{NEXT + 3:04d}_pre_functions": "-- Only functions change.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, cached_property, lru_cache
@@ -14,11 +14,13 @@ from uuid import UUID
 
 from tenure.client.options import Options, Target
 from tenure.model.current import current_run
+from tenure.model.headers import checked_headers
 from tenure.model.ids import uuid7
 from tenure.model.keys import digest, input_key
 from tenure.model.kinds import KeyScope, Kind
 from tenure.model.outcomes import NextLink
 from tenure.model.payloads import Json, plain_json
+from tenure.model.system_data import NO_HEADERS
 from tenure.model.wakeup import Wakeup
 
 R_co = TypeVar("R_co", covariant=True)
@@ -128,15 +130,24 @@ class Call(NamedTuple, Generic[R_co]):
     key: str | None = None
     auth: Json | None = None
     meta: Json | None = None
+    headers: Mapping[str, str] = NO_HEADERS
+    """Stored in the `system` column."""
 
     @property
     def kind(self) -> str:
         return self.fields.kind
 
     def with_meta(self, **values: Any) -> Call[R_co]:
-        """A copy whose `meta` also holds these values, such as the headers of a trace: `call.with_meta(traceparent=...)`."""
+        """A copy whose `meta` also holds these values: `call.with_meta(tenant="blue")`. For the context of a trace, see
+        `with_headers()`."""
         meta = {**json.loads(self.meta or "{}"), **values}
         return self._replace(meta=plain_json(meta, what=f"the meta of job {self.kind!r}"))
+
+    def with_headers(self, headers: Mapping[str, str] | None = None, /, **more: str) -> Call[R_co]:
+        """A copy that also has these headers: `call.with_headers(traceparent=...)`. The handler and its middleware read them as
+        `ctx.headers`; they are apart from the user's `meta`."""
+        all_headers = {**self.headers, **(headers or {}), **more}
+        return self._replace(headers=checked_headers(all_headers, what=f"the headers of job {self.kind!r}"))
 
     def as_link(self) -> NextLink[R_co]:
         """As the next link of a chain. It has no key: the link before it is completed only once. Its parent's claim ends with
@@ -166,10 +177,12 @@ def plain_job(calls: Sequence[Call[Any]]) -> str | None:
 def job_json(call: Call[Any]) -> Json:
     """The job as an object of that array."""
     # Not one dictionary for each call: the input is JSON already, and most members are the same for many calls.
-    job_id, fields, text, sender, key, auth, meta = call
+    job_id, fields, text, sender, key, auth, meta, headers = call
     more = "" if auth is None else f',"auth":{auth}'
     if meta is not None:
         more += f',"meta":{meta}'
+    if headers:
+        more += f',"system":{{"headers":{json.dumps({**headers}, separators=(",", ":"))}}}'
     if key is not None:
         more += f',"key":{json.dumps(key)}{fields.key_for_json}'
     return f'{{"id":"{job_id.int:032x}",{fields.json},{sender.json}{more},"input":{text}}}'
@@ -234,10 +247,10 @@ class CallMaker:
         """A job that is enqueued by a running job inherits its `auth`, unless the call has its own."""
         run = current_run.get()
         if run is None:
-            return _new(Call, (uuid7(), self._fields, text, this_process(), key, self._auth, self._meta))
+            return _new(Call, (uuid7(), self._fields, text, this_process(), key, self._auth, self._meta, NO_HEADERS))
         auth = run.auth if self._auth is None else self._auth
         sender = Sender(this_process().by, run.job_id, run.claim_id)
-        return _new(Call, (uuid7(), self._fields, text, sender, key, auth, self._meta))
+        return _new(Call, (uuid7(), self._fields, text, sender, key, auth, self._meta, NO_HEADERS))
 
 
 # `using()` makes a new maker for each call, mostly with options that it has seen before: their text is rendered and checked once.

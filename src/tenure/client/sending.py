@@ -57,6 +57,8 @@ def within_hooks(runtime: ClientRuntime, given: Iterable[Call[Any]]) -> Iterator
         for hook in runtime.around_enqueue:
             changed = stack.enter_context(hook(calls))
             if [call.id for call in changed] != [call.id for call in calls]:
-                raise ConfigError("a hook of around_enqueue() gave other calls: yield the same calls, changed by with_meta()")
+                raise ConfigError(
+                    "a hook of around_enqueue() gave other calls: yield the same calls, changed by with_headers() or with_meta()"
+                )
             calls = changed
         yield calls

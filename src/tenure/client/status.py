@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
@@ -11,6 +12,7 @@ from uuid import UUID
 from tenure.model.failures import Failure
 from tenure.model.payloads import read_json
 from tenure.model.states import State
+from tenure.model.system_data import SystemData
 from tenure.store.jobs import JobRow
 
 
@@ -46,7 +48,7 @@ class JobStatus:
     auth: Any
     meta: Any
     system: Any = None
-    """Set by Tenure: `schedule`, `retry_of`."""
+    """Set by Tenure: `schedule`, `retry_of`, `headers`."""
     limit_group: str | None = None
     """The groups of its limits, one per line. None: it is not limited, or it is over."""
     progress_percent: float = 0.0
@@ -61,6 +63,11 @@ class JobStatus:
     """When it is canceled if it was not started. None: it does not expire, was started, or is over."""
     heartbeat_at: datetime | None = None
     """When the worker that runs it last renewed its lease. None: no worker runs it."""
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """What hooks around its enqueue have added, such as the context of a trace."""
+        return SystemData.of(self.system).headers
 
     @property
     def failure(self) -> Failure | None:

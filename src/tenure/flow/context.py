@@ -204,7 +204,8 @@ class WorkflowContext(Context):
             auth=job.auth,
             meta=job.meta,
         )
-        return Continue(_Again(CallMaker(self._run.kind, same).of_arguments(self._run.kind, args, kwargs)))
+        call = CallMaker(self._run.kind, same).of_arguments(self._run.kind, args, kwargs)
+        return Continue(_Again(call.with_headers(self.headers)))
 
     def _with_signals(self, outcome: Continue[Any]) -> Continue[Any]:
         """The next link does not receive again what this one has received."""

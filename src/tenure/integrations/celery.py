@@ -88,7 +88,7 @@ def _called(task: Task, ctx: Context, args: list[Any], kwargs: dict[str, Any]) -
         args=args,
         kwargs=kwargs,
         retries=ctx.attempt - 1,
-        headers=(ctx.meta or {}).get("headers"),
+        headers={**ctx.headers, **(ctx.meta.get("headers") or {})} or None,
         delivery_info={"routing_key": ctx.queue, "redelivered": ctx.fence > ctx.attempt},
         hostname=str(ctx.worker_id),
         called_directly=False,

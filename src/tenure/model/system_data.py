@@ -20,6 +20,9 @@ class PlannedTime:
     """Enqueued more than a minute after it."""
 
 
+NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+
+
 class SystemData(NamedTuple):
     """Any SQL can have written the column, so members of other types count as absent."""
 
@@ -39,6 +42,8 @@ class SystemData(NamedTuple):
     """Why the workflow cannot continue before a person has decided."""
     canceling: str | None = None
     """Why the workflow is to be rolled back."""
+    headers: Mapping[str, str] = NO_HEADERS
+    """What the hooks around its enqueue have added, such as the context of a trace."""
 
     @staticmethod
     def of(value: Any) -> SystemData:
@@ -55,6 +60,7 @@ class SystemData(NamedTuple):
             signals=signals if isinstance(signals, dict) else {},
             held=_text(value.get("held")),
             canceling=_text(value.get("canceling")),
+            headers=_texts(value.get("headers")),
         )
 
     @staticmethod
@@ -68,6 +74,13 @@ NO_SYSTEM_DATA = SystemData()
 
 def _text(value: Any) -> str | None:
     return value if isinstance(value, str) else None
+
+
+def _texts(value: Any) -> Mapping[str, str]:
+    """The members of an object that are texts."""
+    if not isinstance(value, dict):
+        return NO_HEADERS
+    return MappingProxyType({name: text for name, text in value.items() if isinstance(text, str)})
 
 
 def _planned_time(value: Any) -> PlannedTime | None:

@@ -19,7 +19,6 @@ from tenure.app import Tenure
 from tenure.client.calls import Call
 from tenure.model.events import StepEnded, WorkerStopped
 from tenure.model.outcomes import Fail, Outcome
-from tenure.observe.headers import hand_over, headers_of, with_headers
 from tenure.version import __version__
 from tenure.worker.run.context import Context
 from tenure.worker.run.middleware import CallNext
@@ -76,7 +75,7 @@ class Telemetry:
             headers: dict[str, str] = {} if len(calls) == 1 else {BATCH: str(len(calls))}
             propagate.inject(headers)
             try:
-                yield [with_headers(call, headers) for call in calls]
+                yield [call.with_headers({**headers, **call.headers}) for call in calls]
             except BaseException as error:
                 failed = _type_of(error)
                 span.set_attribute("error.type", failed)
@@ -90,10 +89,9 @@ class Telemetry:
 
     async def around_attempt(self, ctx: Context, call_next: CallNext) -> Any:
         about = _about("process", ctx.queue)
-        headers = headers_of(ctx.meta)
-        creation = propagate.extract(headers)
+        creation = propagate.extract(ctx.headers)
         created = trace.get_current_span(creation).get_span_context()
-        is_child = created.is_valid and self._is_child(ctx, headers)
+        is_child = created.is_valid and self._is_child(ctx)
         self._consumed.add(1, {**about, "tenure.job.kind": ctx.kind})
         if ctx.enqueued_at is not None:
             waited = time.time() - ctx.enqueued_at.timestamp()
@@ -110,7 +108,7 @@ class Telemetry:
             if ctx._run.kind.run_in == "process":  # noqa: SLF001 - not part of the public API
                 own: dict[str, str] = {}
                 propagate.inject(own)
-                hand_over(ctx, own)
+                ctx.add_headers(own)
             return await self._measured(ctx, span, call_next)
 
     async def _measured(self, ctx: Context, span: Span, call_next: CallNext) -> Any:
@@ -126,9 +124,9 @@ class Telemetry:
             about = {**_about("process", ctx.queue), "tenure.job.kind": ctx.kind}
             self._processing.record(time.perf_counter() - began, {**about, **({"error.type": failed} if failed else {})})
 
-    def _is_child(self, ctx: Context, headers: dict[str, str]) -> bool:
+    def _is_child(self, ctx: Context) -> bool:
         if self._parent == "first":
-            return ctx.fence == 1 and BATCH not in headers
+            return ctx.fence == 1 and BATCH not in ctx.headers
         return self._parent == "always"
 
     def record_step(self, event: StepEnded) -> None:
@@ -157,7 +155,7 @@ class Telemetry:
         if trace.get_current_span().get_span_context().is_valid:  # in the worker's own process
             yield
             return
-        token = contexts.attach(propagate.extract(headers_of(ctx.meta)))
+        token = contexts.attach(propagate.extract(ctx.headers))
         try:
             yield
         finally:

@@ -36,11 +36,11 @@ class StepVersionRow(NamedTuple):
 class ShownRow(NamedTuple):
     job: JobRow
     omitted: bool
-    """Its input, output, auth or meta is too large, and None instead."""
+    """Its input, output, auth, meta or headers are too large, and left out."""
 
 
 def find_shown(ids: Iterable[UUID], most: int) -> Query[ShownRow]:
-    """`most`: bytes of an input, output, auth or meta. 0: without any of them."""
+    """`most`: bytes of an input, output, auth, meta or system data. 0: without any of them."""
     return Query("live/find_shown", ShownRow, {"ids": array_literal([str(job_id) for job_id in ids]), "most": most})
 
 

@@ -20,9 +20,10 @@ class EnqueuedJobRow(NamedTuple):
     priority: int
     key: str | None
     input: str
-    """JSON, as `auth` and `meta`."""
+    """JSON, as `auth`, `meta` and `system`."""
     auth: str | None
     meta: str | None
+    system: str | None
     run_at: datetime | None
 
 

@@ -12,6 +12,7 @@ from uuid import UUID
 from tenure.model.claimed_job import ClaimedJob
 from tenure.model.definitions import define
 from tenure.model.errors import ConfigError
+from tenure.model.headers import checked_headers
 from tenure.model.ids import uuid7
 from tenure.model.kinds import Kind, Registry
 from tenure.model.payloads import plain_json
@@ -199,6 +200,7 @@ def context(
     input: Any = None,  # noqa: A002 - the term used everywhere
     auth: Any = None,
     meta: Mapping[str, Any] | None = None,
+    headers: Mapping[str, str] | None = None,
     schedule: str | None = None,
     scheduled_for: datetime | None = None,
 ) -> RecordingContext:
@@ -209,10 +211,10 @@ def context(
     """
     if job is not None and job.kind.is_workflow:
         raise ConfigError(f"{job.name!r} is a workflow: call it with workflow_context({job.name}, ...)")
-    planned = None
+    planned: dict[str, Any] = {}
     if schedule is not None or scheduled_for is not None:
         at = scheduled_for or datetime.now(UTC)
-        planned = json.dumps({"schedule": {"name": schedule or "test", "for": at.isoformat(), "late": False}})
+        planned = {"schedule": {"name": schedule or "test", "for": at.isoformat(), "late": False}}
     claimed = claimed_job(
         job,
         job_id=job_id,
@@ -223,7 +225,7 @@ def context(
         input=input,
         auth=auth,
         meta=meta,
-        system=planned,
+        system=system_with(headers, **planned),
     )
     return recording_context(kind_of(job), claimed, database_of(job))
 
@@ -259,6 +261,12 @@ def claimed_job(
         system=system,
         limit_group=None,
     )
+
+
+def system_with(headers: Mapping[str, str] | None, **more: Any) -> str | None:
+    """The `system` column of a job with these headers."""
+    system = {"headers": dict(checked_headers(headers, what="headers"))} | more if headers else more
+    return json.dumps(system) if system else None
 
 
 def kind_of(job: AnyJob | None) -> Kind:

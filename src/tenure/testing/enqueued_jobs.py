@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, cast
 from uuid import UUID
@@ -14,6 +14,7 @@ from tenure.app import Tenure
 from tenure.client.enqueue_batches import borrow_checked, borrow_checked_sync
 from tenure.client.runtime import ClientRuntime
 from tenure.model.kinds import Kind
+from tenure.model.system_data import SystemData
 from tenure.store import testing
 from tenure.store.sync_link import SyncLink
 from tenure.store.testing import EnqueuedJobRow
@@ -40,6 +41,7 @@ class EnqueuedJob:
     key: str | None = None
     auth: Any = None
     meta: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict)
     run_at: datetime | None = None
     """When it is due, if it was enqueued for later."""
     delay: float | None = None
@@ -142,6 +144,7 @@ def _of_row(runtime: ClientRuntime, row: EnqueuedJobRow) -> EnqueuedJob:
         key=row.key,
         auth=None if row.auth is None else json.loads(row.auth),
         meta=None if row.meta is None else json.loads(row.meta),
+        headers=SystemData.parse(row.system).headers,
         run_at=row.run_at,
     )
 

@@ -26,7 +26,8 @@ from tenure.model.kinds import Kind
 from tenure.model.names import RESERVED
 from tenure.model.outcomes import Outcome
 from tenure.model.states import State
-from tenure.testing.contexts import RecordingContext, recording_context
+from tenure.model.system_data import SystemData
+from tenure.testing.contexts import RecordingContext, recording_context, system_with
 from tenure.testing.runtimes import runtime_of
 from tenure.worker.run import settlement as settlements
 from tenure.worker.run.calling import call_plain, on_loop
@@ -138,7 +139,7 @@ class InlineRunner:
             timeout=fields.timeout,
             auth=call.auth,
             meta=call.meta,
-            system=None,
+            system=system_with(call.headers),
             limit_group=None,
         )
         return recording_context(kind, job, self._runtime.database)
@@ -242,6 +243,7 @@ class InlineHandle(Handle[Any]):
             enqueued_by=None,
             auth=None if job.auth is None else json.loads(job.auth),
             meta=None if job.meta is None else json.loads(job.meta),
+            system=None if job.system is None else json.loads(job.system),
         )
 
 
@@ -258,7 +260,9 @@ def _next_link(outcome: Settlement | None) -> Call[Any] | None:
     names = ("kind", "queue", "priority", "max_attempts", "timeout")
     fields = CallFields(**{name: given[name] for name in names if name in given})
     auth, meta = (json.dumps(given[name]) if name in given else None for name in ("auth", "meta"))
-    return Call(UUID(given["id"]), fields, json.dumps(given["input"]), this_process(), None, auth, meta)
+    return Call(UUID(given["id"]), fields, json.dumps(given["input"]), this_process(), None, auth, meta).with_headers(
+        SystemData.of(given.get("system")).headers
+    )
 
 
 def _blocking(work: Coroutine[Any, Any, Result]) -> Result:

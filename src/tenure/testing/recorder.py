@@ -68,6 +68,7 @@ class Recorder:
             key=call.key,
             auth=None if call.auth is None else json.loads(call.auth),
             meta=None if call.meta is None else json.loads(call.meta),
+            headers=call.headers,
             run_at=call.fields.run_at,
             delay=call.fields.delay,
         )

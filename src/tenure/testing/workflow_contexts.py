@@ -21,7 +21,7 @@ from tenure.model.ids import uuid7
 from tenure.model.outcomes import Outcome
 from tenure.model.payloads import describe_exception, plain_json
 from tenure.model.suspensions import OpenStep
-from tenure.testing.contexts import PlainTransaction, RecordingServices, claimed_job, database_of, kind_of
+from tenure.testing.contexts import PlainTransaction, RecordingServices, claimed_job, database_of, kind_of, system_with
 from tenure.testing.runtimes import AnyJob
 from tenure.worker.run.context import Context
 from tenure.worker.run.run import Run
@@ -258,6 +258,7 @@ def workflow_context(
     queue: str = "default",
     auth: Any = None,
     meta: Mapping[str, Any] | None = None,
+    headers: Mapping[str, str] | None = None,
 ) -> RecordingWorkflowContext:
     """A context to call a workflow with: `await sell(workflow_context(events={"paid": [{"cents": 999}]}), "o-17")`.
 
@@ -266,6 +267,15 @@ def workflow_context(
     the workflow calls, by job or name; an exception is raised. `ctx.steps` has what the workflow did, and
     `await ctx.roll_back()` undoes it. To try crashes and replays, run the workflow with `drain()`.
     """
-    claimed = claimed_job(job, job_id=job_id, attempt=attempt, max_attempts=max_attempts, queue=queue, auth=auth, meta=meta)
+    claimed = claimed_job(
+        job,
+        job_id=job_id,
+        attempt=attempt,
+        max_attempts=max_attempts,
+        queue=queue,
+        auth=auth,
+        meta=meta,
+        system=system_with(headers),
+    )
     run = Run(kind_of(job), claimed, str(uuid7()), str(uuid7()))
     return RecordingWorkflowContext(run, RecordingServices(database_of(job)), events or {}, results or {})

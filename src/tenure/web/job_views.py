@@ -36,7 +36,7 @@ class TrackerView(TypedDict):
     """The message of the last error, without its traceback."""
     output: Any
     omitted: bool
-    """Input, output, auth or meta are too large for lists and live updates, and null here: `GET /jobs/{id}` has them."""
+    """Input, output, auth, meta or headers are too large for lists and live updates, and null here: `GET /jobs/{id}` has them."""
     attempt: int
     max_attempts: int
     created_at: str
@@ -88,8 +88,8 @@ class JobView(TrackerView):
 
 
 LARGEST_SHOWN = 16 * 1024
-"""Bytes of an input, output, auth or meta, as PostgreSQL stores it, in lists and live updates: a page of 200 jobs stays below a
-few MB."""
+"""Bytes of an input, output, auth, meta or system data, as PostgreSQL stores it, in lists and live updates: a page of 200 jobs
+stays below a few MB."""
 
 
 def tracker_view(job: JobStatus, *, omitted: bool = False) -> TrackerView:

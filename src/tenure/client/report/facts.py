@@ -35,6 +35,8 @@ def facts(report: Report) -> Iterator[tuple[str, str]]:
         yield "schedule", f"{planned.schedule}, for {clock(planned.at)}" + (", late" if planned.late else "")
     if retried := system.retry_of:
         yield "retry of", retried
+    if system.headers:
+        yield "headers", value(dict(system.headers))
     if job.meta is not None:
         yield "meta", value(job.meta)
 

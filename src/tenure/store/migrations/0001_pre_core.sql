@@ -45,7 +45,8 @@ create table tenure.jobs (
     auth          jsonb,
     -- Set by the user, as is auth.
     meta          jsonb,
-    -- Set by Tenure: schedule (its name, the planned time and whether it is late), retry_of (the finished job that this one repeats).
+    -- Set by Tenure: schedule (its name, the planned time and whether it is late), retry_of (the finished job that this one repeats),
+    -- headers (such as the context of a trace) and others, see model/system_data.py.
     system        jsonb,
     -- The limit groups of the job, one per line, such as `kind:mail/tenant_id=42`. Null: it is not limited, and limits cost it nothing.
     limit_group   text        collate "C",

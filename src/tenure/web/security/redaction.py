@@ -117,7 +117,8 @@ class Redaction:
         """What its caller has given as a secret. Not those of an input that was too large to be read."""
         try:
             keys = [_filter_key(job.input)] if job.kind == BULK else []
-            return KnownSecrets([*keys, *(text for value in (job.input, job.auth, job.meta) for text in self._secrets(value))])
+            given = (job.input, job.auth, job.meta, job.system)
+            return KnownSecrets([*keys, *(text for value in given for text in self._secrets(value))])
         except RecursionError:
             return KnownSecrets([])
 

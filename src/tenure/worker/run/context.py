@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Awaitable, Generator
+from collections.abc import Awaitable, Generator, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
+from tenure.model.headers import checked_headers
 from tenure.model.ids import uuid7_time
 from tenure.model.payloads import clean_text
 from tenure.worker.run.abort import Signal
@@ -113,6 +114,16 @@ class Context:
     def meta(self) -> dict[str, Any]:
         """What `using(meta=...)` was given."""
         return {} if self._run.job.meta is None else json.loads(self._run.job.meta)
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """What hooks around the enqueue have added to the call by `call.with_headers(...)`, such as the context of a trace."""
+        return self._run.system.headers
+
+    def add_headers(self, headers: Mapping[str, str] | None = None, /, **more: str) -> None:
+        """For middleware: the handler of this run reads these headers too, also in a process of its own. They are not stored, so
+        the next run does not have them."""
+        self._run.add_headers(checked_headers({**(headers or {}), **more}, what=f"the headers of job {self.kind!r}"))
 
     @property
     def schedule(self) -> str | None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 import time
+from collections.abc import Mapping
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from tenure.model.claimed_job import ClaimedJob
 from tenure.model.kinds import Kind
+from tenure.model.payloads import plain_json
 from tenure.model.system_data import SystemData
 from tenure.worker.run.abort import AbortReason, Signal
 
@@ -183,6 +186,13 @@ class Run:
         if self._system is None:
             self._system = SystemData.parse(self.job.system)
         return self._system
+
+    def add_headers(self, headers: Mapping[str, str]) -> None:
+        """For this run only: the stored job does not change."""
+        system = {} if self.job.system is None else json.loads(self.job.system)
+        system = {**(system if isinstance(system, dict) else {}), "headers": {**self.system.headers, **headers}}
+        self.job = self.job._replace(system=plain_json(system, what=f"the headers of job {self.kind.name!r}"))
+        self._system = None
 
     @property
     def time_limit(self) -> float | None:

@@ -25,7 +25,7 @@ enqueued as materialized (
     select e.id
       from (select jsonb_agg(s.next - array['signals', 'keeps_capability'] || jsonb_build_object(
                        'parent', s.id, 'chain', coalesce(s.chain_id, s.id), 'dependants', s.dependants,
-                       'system', jsonb_build_object('link', coalesce((s.system ->> 'link')::integer, 1) + 1)
+                       'system', coalesce(s.next -> 'system', '{}') || jsonb_build_object('link', coalesce((s.system ->> 'link')::integer, 1) + 1)
                            || case when s.system ? 'signals' or s.next ? 'signals'
                                    then jsonb_build_object('signals', coalesce(s.system -> 'signals', '{}') || coalesce(s.next -> 'signals', '{}'))
                                    else '{}' end)
