@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tenure.chaos.invariants.kinds import IN_PROCESS
 from tenure.chaos.invariants.runs import AFTER_REMOVAL, OF_A_DEAD_WORKER, OF_A_LIVE_WORKER
+from tenure.chaos.invariants.traces import IN_PROCESS
 from tenure.worker.process.pool import START_PATIENCE
 from tests.chaos.builder import LedgerBuilder, Row
 

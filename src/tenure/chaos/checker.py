@@ -12,11 +12,7 @@ from typing import NamedTuple
 
 from tenure.chaos.histories import collect_histories
 from tenure.chaos.invariants import INVARIANTS, RULES
-from tenure.chaos.invariants.lookups import CallLookup, ScheduleLookup, WorkerLookup
-from tenure.chaos.invariants.rule import Case, Rule
-from tenure.chaos.invariants.step_traces import ENDED, apply_change
-from tenure.chaos.invariants.traces import STEPS, JobTrace
-from tenure.chaos.invariants.windows import (
+from tenure.chaos.invariants.lookups import (
     CONTACT_RECOVERY,
     CRASHES,
     FAILOVERS,
@@ -24,9 +20,14 @@ from tenure.chaos.invariants.windows import (
     OUTAGES,
     REFUSAL_RECOVERY,
     REFUSALS,
+    CallLookup,
+    ScheduleLookup,
+    WorkerLookup,
     disturbed_windows,
     fault_windows,
 )
+from tenure.chaos.invariants.rule import Case, Rule
+from tenure.chaos.invariants.traces import ENDED_STEP_STATES, STEPS, JobTrace, apply_step_change
 from tenure.chaos.ledger import Ledger
 from tenure.chaos.verdict import CheckerVerdict, LedgerCounts, Violation
 
@@ -123,13 +124,13 @@ def _read_steps(ledger: Ledger, case: Case, rules: Sequence[Rule]) -> int:
     """All changes before all lines: a line is compared with what is recorded of its step."""
     methods, recorded = _methods(rules, "on_step"), 0
     for change in ledger.steps():
-        recorded += change.state in ENDED and change.was not in ENDED
+        recorded += change.state in ENDED_STEP_STATES and change.was not in ENDED_STEP_STATES
         job, steps = case.jobs.get(change.job), case.steps.setdefault(change.job, {})
         if job is not None:
             job.lines += 1
         for method in methods:
             method(job, change)
-        apply_change(steps, change, deleted=job is None or job.gone)
+        apply_step_change(steps, change, deleted=job is None or job.gone)
     methods = _methods(rules, "on_value")
     for line in ledger.values():
         job = case.jobs.get(line.job)

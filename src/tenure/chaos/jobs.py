@@ -1,6 +1,6 @@
 """The jobs of a campaign. Each run records its start and its end, and returns which run made the output.
 
-The name of a kind tells the checker what to expect (`tenure.chaos.invariants.kinds`): `atomic` leaves one effect, `ordered` is
+The name of a kind tells the checker what to expect (`tenure.chaos.invariants.traces`): `atomic` leaves one effect, `ordered` is
 enqueued with an order row, kinds that begin with `stubborn` may continue after they were canceled, of `limited_3` no more than
 three are held at a time, kinds that begin with `changing` are under limits that change, and rows of kinds that begin with
 `refused` are sometimes refused. Of kinds that begin with `chained`, clients request only the first link. Kinds that begin with

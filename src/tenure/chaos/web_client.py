@@ -8,7 +8,7 @@ from http.client import HTTPConnection, HTTPException
 from typing import Any, NamedTuple
 
 from tenure.app import Tenure
-from tenure.chaos.invariants.audit import BY_CLIENTS
+from tenure.chaos.invariants.record import BY_CLIENTS
 from tenure.model.errors import TenureError
 
 TIMEOUT = 30.0  # seconds for an answer

@@ -1,26 +1,31 @@
 """The invariants, grouped by subject. `RULES` checks them.
 
-jobs.py          I1 I2 I3 I7 I14 I15   jobs from enqueue to end
-runs.py          I4 I5 I6 I8 I13 I20   claims, fences, runs, attempts
-claim_order.py   I9 I19 I21            order, limits, needless waits
-schedules.py     I10 I22               planned times, promotion of due jobs
-leaders.py       I11                   terms of leaders
-transactions.py  I17 I18               rows that commit together with a job
-record.py        I0 I23                the record itself, repaired history
-chains.py        I24                   links of chains, jobs that wait for them
-steps.py         I12                   steps of workflows
-workflows.py     I25 I26               wake-ups and rollbacks of workflows
-audit.py         I16                   the audit log of the web server
+record.py       I0 I16 I23                   the record itself, repaired history, the audit log of the web server
+jobs.py         I1 I2 I3 I7 I14 I15 I17 I18   jobs from enqueue to end, rows that commit together with a job
+runs.py         I4 I5 I6 I8 I13 I20           claims, fences, runs, attempts
+claim_order.py  I9 I19 I21                    order, limits, needless waits
+duties.py       I10 I11 I22                   terms of leaders, planned times, promotion of due jobs
+workflows.py    I12 I24 I25 I26               links of chains, steps, wake-ups and rollbacks of workflows
+
+`rule.py` has what all rules have in common. They read `traces.py` (of one job) and `lookups.py` (of clients, schedules, workers
+and faults).
 """
 
 from __future__ import annotations
 
-from tenure.chaos.invariants.audit import EveryChangeAudited
-from tenure.chaos.invariants.chains import ChainsEndOnce
 from tenure.chaos.invariants.claim_order import ClaimOrder, LimitsKept, NoNeedlessWait
-from tenure.chaos.invariants.jobs import AllWorkFinishes, NoJobLost, NoUnknownJob, OneOutcome, OnlyLegalMoves, RepliesAreTrue
-from tenure.chaos.invariants.leaders import OneLeaderPerTerm
-from tenure.chaos.invariants.record import HistoryRepaired, RecordIsComplete
+from tenure.chaos.invariants.duties import DueJobsPromoted, EachTickOnce, OneLeaderPerTerm
+from tenure.chaos.invariants.jobs import (
+    AllWorkFinishes,
+    EffectsOnce,
+    JobsCommitWithCaller,
+    NoJobLost,
+    NoUnknownJob,
+    OneOutcome,
+    OnlyLegalMoves,
+    RepliesAreTrue,
+)
+from tenure.chaos.invariants.record import EveryChangeAudited, HistoryRepaired, RecordIsComplete
 from tenure.chaos.invariants.rule import Rule
 from tenure.chaos.invariants.runs import (
     AttemptsCounted,
@@ -30,10 +35,7 @@ from tenure.chaos.invariants.runs import (
     OneRunPerClaim,
     StaleHolderWritesNothing,
 )
-from tenure.chaos.invariants.schedules import DueJobsPromoted, EachTickOnce
-from tenure.chaos.invariants.steps import StepsRecordedOnce
-from tenure.chaos.invariants.transactions import EffectsOnce, JobsCommitWithCaller
-from tenure.chaos.invariants.workflows import FailedWorkflowsUndone, NoWakeUpLost
+from tenure.chaos.invariants.workflows import ChainsEndOnce, FailedWorkflowsUndone, NoWakeUpLost, StepsRecordedOnce
 from tenure.chaos.verdict import Invariant
 
 __all__ = ["INVARIANTS", "RULES"]

@@ -8,9 +8,8 @@ from heapq import heappop, heappush
 from itertools import islice
 from typing import NamedTuple
 
-from tenure.chaos.invariants.kinds import CHANGING, REFUSED, is_claimed_in_order, limit_of
 from tenure.chaos.invariants.rule import Case, Rule
-from tenure.chaos.invariants.traces import JobTrace
+from tenure.chaos.invariants.traces import CHANGING, REFUSED, JobTrace, is_claimed_in_order, limit_of
 from tenure.chaos.ledger import LimitChange, Move
 from tenure.chaos.verdict import Invariant
 from tenure.model.states import State

@@ -1,15 +1,14 @@
 """Jobs from enqueue to end: I1 none is lost, I2 none appears from nowhere, I3 one outcome, I7 legal state changes, I14 all work
-finishes, I15 replies to clients are true."""
+finishes, I15 replies to clients are true. Rows written together with a job: I17 by its handler, I18 by its caller."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tenure.chaos.invariants.kinds import CHAIN_STARTS, CHAINED, CHILD, WORKFLOW
 from tenure.chaos.invariants.lookups import AnsweredRequest
 from tenure.chaos.invariants.rule import Case, Rule
-from tenure.chaos.invariants.traces import JobTrace
-from tenure.chaos.ledger import ClientCall, FinalJob, Move
+from tenure.chaos.invariants.traces import ATOMIC, CHAIN_STARTS, CHAINED, CHILD, ORDERED, WORKFLOW, JobTrace
+from tenure.chaos.ledger import ClientCall, EffectRow, FinalJob, Move
 from tenure.chaos.verdict import Invariant
 from tenure.model.states import FINISHED, FIRST, HELD, LEGAL_MOVES, State
 
@@ -293,3 +292,66 @@ def _was_rolling_back(job: JobTrace) -> bool:
     """A workflow that has something to undo runs once more when it is canceled. If it had failed before and was rolled back, it
     ends as failed; if its process crashes several times meanwhile, it is quarantined."""
     return job.kind.startswith(WORKFLOW) and (job.outcome == State.FAILED or job.state == State.DEAD_LETTER)
+
+
+# Rows written together with a job
+
+
+class EffectsOnce(Rule):
+    invariant = Invariant(
+        "I17",
+        "exactly once for your own rows",
+        "a handler's transaction leaves exactly one effect if it completed its job, and none otherwise",
+    )
+
+    def __init__(self, case: Case) -> None:
+        super().__init__(case)
+        self._fences: dict[str, list[int | None]] = {}
+
+    def on_effect(self, effect: EffectRow) -> None:
+        if effect.relation != "effects":
+            return
+        job = None if effect.job is None else self.case.jobs.get(effect.job)
+        if job is None or job.kind != ATOMIC:
+            self.report(f"left an effect for job {effect.job}, which is unknown or of a kind that writes none", n=effect.n)
+            return
+        if job.n != effect.n:
+            self.report(f"left an effect for request {effect.n}, but was made by request {job.n}", job=job.job)
+        self._fences.setdefault(job.job, []).append(effect.fence)
+
+    def at_end(self) -> None:
+        for job in self.case.jobs.values():
+            if job.kind != ATOMIC:
+                continue
+            expected = [job.fence] if job.outcome == State.COMPLETED else []
+            found = self._fences.get(job.job, [])
+            if found != expected:
+                fences = ", ".join(map(str, found)) or "none"
+                what = f"is {job.outcome or job.state} under fence {job.fence}, but has effects of these fences: {fences}"
+                self.report(what, job=job.job)
+
+
+class JobsCommitWithCaller(Rule):
+    invariant = Invariant("I18", "jobs commit with their caller", "each order row has its job, and each such job its order row")
+
+    def __init__(self, case: Case) -> None:
+        super().__init__(case)
+        self._orders: dict[int, list[str | None]] = {}
+
+    def on_effect(self, effect: EffectRow) -> None:
+        if effect.relation == "orders":
+            self._orders.setdefault(effect.n, []).append(effect.job)
+
+    def at_end(self) -> None:
+        jobs: dict[int, list[str]] = {}
+        for job in self.case.jobs.values():
+            if job.kind == ORDERED and not job.made_by_retry and job.n is not None:
+                jobs.setdefault(job.n, []).append(job.job)
+        for n in jobs.keys() | self._orders.keys():
+            self._check(n, self._orders.get(n, []), jobs.get(n, []))
+
+    def _check(self, n: int, orders: list[str | None], jobs: list[str]) -> None:
+        if (len(orders), len(jobs)) != (1, 1):
+            self.report(f"has {len(orders)} order rows and {len(jobs)} jobs", n=n)
+        elif orders[0] not in (None, jobs[0]):
+            self.report(f"has an order row for job {orders[0]}, but its job is {jobs[0]}", n=n)

@@ -6,10 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from tenure.chaos.invariants.lookups import CallLookup, ScheduleLookup, WorkerLookup
-from tenure.chaos.invariants.step_traces import StepTraces
-from tenure.chaos.invariants.traces import JobTrace
-from tenure.chaos.invariants.windows import Windows
+from tenure.chaos.invariants.lookups import CallLookup, ScheduleLookup, Windows, WorkerLookup
+from tenure.chaos.invariants.traces import JobTrace, StepTraces
 from tenure.chaos.ledger import CampaignRecord, Fault, FinalLink, LimitChange
 from tenure.chaos.verdict import Invariant, Violation
 

@@ -6,9 +6,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from tenure.chaos.invariants.jobs import HELD_STATES
-from tenure.chaos.invariants.kinds import CHAINED, IN_PROCESS, REFUSED, STUBBORN
 from tenure.chaos.invariants.rule import Case, Rule
-from tenure.chaos.invariants.traces import ClaimTrace, JobTrace
+from tenure.chaos.invariants.traces import CHAINED, IN_PROCESS, REFUSED, STUBBORN, ClaimTrace, JobTrace
 from tenure.chaos.ledger import EffectRow, HandlerLine, Move, StepChange
 from tenure.chaos.verdict import Invariant
 from tenure.model.states import State

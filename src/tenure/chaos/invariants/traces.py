@@ -1,13 +1,68 @@
-"""What the moves up to now show of one job. Kept small: a campaign has millions of jobs."""
+"""What the rules know of one job: by its kind, by its moves up to now, and by the steps of its workflow.
+
+Kept small: a campaign has millions of jobs and hundreds of thousands of steps.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from functools import cache
 from sys import intern
 from typing import ClassVar, Literal, get_args
 
-from tenure.chaos.ledger import Move
+from tenure.chaos.ledger import Move, StepChange
 from tenure.model.states import State
+
+# What the name of a kind tells the checker. `tenure.chaos.jobs` and `tenure.chaos.workflows` define the kinds
+
+ATOMIC = "atomic"
+"""The kind that writes an effect and completes in one transaction."""
+
+ORDERED = "ordered"
+"""The kind that is enqueued together with an order row, in one transaction of the caller."""
+
+IN_PROCESS = "in_process"
+"""The kind that runs in a process of its own, which must be started first if none is idle."""
+
+STUBBORN = "stubborn"
+"""Kinds with this prefix ignore their cancellation; their slot is used by other jobs meanwhile."""
+
+CHANGING = "changing"
+"""Kinds with this prefix are under limits that are set, changed and removed while the campaign runs."""
+
+REFUSED = "refused"
+"""Kinds with this prefix have rows that PostgreSQL sometimes refuses to change."""
+
+CHAINED = "chained"
+"""Kinds with this prefix are links of chains, and jobs that wait for them. Only the first link is requested by a client."""
+
+CHAIN_STARTS = "chained"
+"""The kind of a first link."""
+
+WORKFLOW = "workflow"
+"""Kinds with this prefix are workflows, and jobs that they start."""
+
+CHILD = "workflow_child"
+"""The kind of the jobs that workflows start. Clients do not request it."""
+
+_LIMITED = re.compile(r"limited_(\d+)")
+
+
+@cache
+def limit_of(kind: str) -> int | None:
+    """How many jobs of a kind may be held at the same time, during the whole campaign."""
+    found = _LIMITED.fullmatch(kind)
+    return int(found[1]) if found else None
+
+
+@cache
+def is_claimed_in_order(kind: str) -> bool:
+    """False for limited kinds, which wait until their limit has room, and for refused kinds, which are skipped."""
+    return limit_of(kind) is None and not kind.startswith((CHANGING, REFUSED))
+
+
+# Moves
 
 Step = Literal[
     "inserted", "claimed", "changed", "removed", "settled", "history_changed", "history_deleted", "reinserted", "reinsert_undone"
@@ -167,3 +222,50 @@ class JobTrace:
         "reinserted": _ignored,
         "reinsert_undone": _ignored,
     }
+
+
+# Steps of a workflow
+
+ENDED_STEP_STATES = frozenset({"done", "failed"})
+"""The states in which the row of a step stays as it is."""
+
+STEPS_WITH_VALUE = frozenset({"step", "transaction", "undo"})
+"""Steps whose value is made by a function, which writes down what it made."""
+
+STATUS_STEP = "status"
+"""What a workflow reports about itself is stored as a step, and is not one."""
+
+
+class StepTrace:
+    __slots__ = ("fence", "made", "number", "state", "value", "what")
+
+    def __init__(self, change: StepChange) -> None:
+        self.number = change.number
+        self.what = intern(change.what)
+        self.state = change.state and intern(change.state)
+        self.fence = change.fence
+        self.value = change.output if isinstance(change.output, str) else ""
+        self.made = False
+        """The run that recorded it wrote that its step made this value."""
+
+    @property
+    def done(self) -> bool:
+        return self.state == "done"
+
+    @property
+    def has_value(self) -> bool:
+        return self.done and self.what in STEPS_WITH_VALUE
+
+
+StepTraces = dict[str, StepTrace]
+"""The steps of one workflow, by their names."""
+
+
+def apply_step_change(steps: StepTraces, change: StepChange, *, deleted: bool) -> None:
+    """`deleted`: the workflow itself was deleted. What it had recorded is kept, to be compared with what its runs saw."""
+    if change.what == STATUS_STEP:
+        return
+    if change.state is not None:
+        steps[intern(change.step)] = StepTrace(change)
+    elif not deleted:
+        steps.pop(change.step, None)
