@@ -83,6 +83,10 @@ create index jobs_limited_suspect on tenure.jobs (queue) where position > 0 and 
 -- The live claims that count towards a limit.
 create index jobs_limited_held on tenure.jobs (held_group) where held_group is not null;
 create index jobs_due on tenure.jobs (run_at) where position = 0;
+-- Counts the due jobs of one queue for tenure.backlog(). By jobs_due, those of other queues would have to be read first, and no process
+-- promotes those while all workers are scaled to zero. That queue is not null is always true: it keeps this index from statements that do
+-- not name a queue, for which it has the wrong order.
+create index jobs_due_queue on tenure.jobs (queue, run_at) where position = 0 and queue is not null;
 create index jobs_leased on tenure.jobs (lease_until) where lease_until is not null;
 create index jobs_dead on tenure.jobs (kind, id) where position = -1;
 create index jobs_parent on tenure.jobs (parent_id, id) where parent_id is not null;
