@@ -158,7 +158,7 @@ def test_the_keys_that_sql_takes():
     schema = "".join(file.read_text("utf-8") for file in folder.iterdir() if file.name.endswith(".sql"))
     records = re.findall(r"jsonb_to_recordset\(\w+\) as (?:g)?\(([^)]*)\)", schema)
     read = {column.split()[0] for record in records for column in record.split(",")}
-    assert names("From SQL") == read - {"existing_id", "differs", "system", "chain", "dependants", "blockers", "open"} | {
+    assert names("From SQL") == read - {"existing_id", "differs", "chain", "dependants", "blockers", "open"} | {
         "after",
         "on_failure",
     }

@@ -55,7 +55,7 @@ async def test_a_signal_while_the_app_is_asked_for_its_database_ends_it_in_order
 
 
 async def test_a_signal_while_up_waits_for_a_lock_of_its_migration_ends_it_in_order(start, sql, dsn):
-    sql("delete from tenure.migrations where phase = 'post'")
+    sql("delete from tenure.migrations")
     sql("begin")
     sql("select pg_advisory_xact_lock(hashtextextended('tenure migrate ' || 'tenure', 0))")
     up = start(command="up")

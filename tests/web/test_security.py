@@ -507,7 +507,7 @@ def test_s13_pairs_of_a_name_and_its_value(given, shown):
     ],
 )
 def test_s13_secrets_are_found_again_in_texts(secret, text, shown):
-    job = SimpleNamespace(kind="login", input={"a": [{"password": secret}]}, auth=None, meta=None)
+    job = SimpleNamespace(kind="login", input={"a": [{"password": secret}]}, auth=None, meta=None, system=None)
     assert Redaction().secrets_of(job).hide({"text": [text]}) == {"text": [shown]}
 
 
