@@ -224,6 +224,13 @@ BUGS = (
         caught_by=("tests/manager/test_rolling.py::test_a_shutdown_ends_a_drain_after_the_grace_period",),
     ),
     Bug(
+        name="clean_up_cut_short",
+        breaks="a second request to stop takes the time for their clean-up from aborted handlers",
+        promise=Promise.BACK,
+        edits=(Edit("worker/engine.py", "self._slots.cleaned_up(ABORT_PATIENCE)", "self._slots.drained(ABORT_PATIENCE)"),),
+        caught_by=("tests/worker/test_aborts.py::test_a_second_request_to_stop_leaves_a_handler_its_time_to_clean_up",),
+    ),
+    Bug(
         name="clean_exit_is_no_crash",
         breaks="a handler that ends its process with exit code 0 is given the next one forever",
         promise=Promise.BACK,

@@ -215,3 +215,35 @@ async def test_jobs_of_a_claim_whose_answer_was_lost_still_run(app, database, mo
         await until(
             lambda: database.sql("select count(*) from tenure.history"), is_=[(1,)], within=30
         )  # an idle worker compares every 60 s
+
+
+async def test_a_second_request_to_stop_leaves_a_handler_its_time_to_clean_up(app, database):
+    """A supervisor repeats itself: each renewal reports once more that the lease is lost."""
+    started, cleaning, proceed, cleaned = (asyncio.Event() for _ in range(4))
+
+    @app.job
+    async def tidy() -> None:
+        started.set()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            cleaning.set()
+            await proceed.wait()
+            cleaned.set()
+
+    worker = app.worker(grace=0)
+    await worker.start()
+    await tidy.enqueue()
+    await started.wait()
+    stopping = asyncio.create_task(worker.stop())
+    await cleaning.wait()
+
+    worker._engine.hurry()
+    for _ in range(20):
+        await asyncio.sleep(0)  # as many steps as the stop needs to requeue the job
+    still_running = worker._engine.running
+    proceed.set()
+    await stopping
+
+    assert (still_running, cleaned.is_set()) == (1, True)
+    assert database.sql("select state, attempt from tenure.jobs") == [("pending", 0)]

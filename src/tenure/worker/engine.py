@@ -222,7 +222,7 @@ class Engine:
         self._slots.requeue_waiting()
         await self._slots.drained(until - time.monotonic())
         self._slots.abort_all("shutdown")
-        await self._slots.drained(ABORT_PATIENCE)
+        await self._slots.cleaned_up(ABORT_PATIENCE)
         self._slots.requeue_all()
         await self._slots.settled(until - time.monotonic())
         for periodic in self._tasks:

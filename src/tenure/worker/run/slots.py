@@ -127,13 +127,22 @@ class Slots:
         """Returns when no job runs any more, or after `seconds`."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds) as self._patience:
-                while self.count:
-                    self._emptied.clear()
-                    await self._emptied.wait()
+                await self._until_empty()
         self._patience = None
 
+    async def cleaned_up(self, seconds: float) -> None:
+        """As `drained()`, for aborted handlers: `hurry()` does not take the time for their clean-up from them."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._until_empty()
+
+    async def _until_empty(self) -> None:
+        while self.count:
+            self._emptied.clear()
+            await self._emptied.wait()
+
     def hurry(self, seconds: float = 0.0) -> None:
-        """Shortens a current wait to at most `seconds`."""
+        """Shortens a current wait for jobs or outcomes to at most `seconds`."""
         if self._patience is not None and self._patience.when() is not None:
             end = asyncio.get_running_loop().time() + seconds
             self._patience.reschedule(min(end, self._patience.when() or end))
