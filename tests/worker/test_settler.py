@@ -222,10 +222,11 @@ async def test_a_trigger_that_fails_like_an_outage_holds_up_no_other_outcome(app
             handles = [await good.enqueue(n) for n in range(COUNT)]
             assert [await handle.result("30s") for handle in handles] == list(range(COUNT))
             assert (await unlucky.status()).state == "running"
-            database.sql("drop trigger audit on tenure.history")
+            # Dropping the trigger would lock the partitions in another order than the worker does.
+            database.sql("create or replace function public.audit() returns trigger language plpgsql as 'begin return new; end'")
             assert await unlucky.result("30s") == "recorded in the end"
     finally:
-        database.sql("drop trigger if exists audit on tenure.history")
+        database.sql("drop trigger audit on tenure.history")
         database.sql("drop function public.audit()")
 
 
