@@ -5,6 +5,9 @@ from __future__ import annotations
 import psycopg
 import pytest
 
+from tenure import StoreUnavailable
+from tenure.store import prepared
+from tenure.store.faults import Refused
 from tenure.store.link import Link
 from tenure.store.prepared import numbered
 from tenure.store.query import TEXT, Query
@@ -101,3 +104,49 @@ def test_code_without_an_event_loop_prepares_statements_too(dsn):
     assert [link.fetch(typed(value), deadline=SOON) for value in (1, 2)] == [["smallint 1"], ["smallint 2"]]
     assert link.fetch(COUNT, deadline=SOON) == ["2"]
     link.close()
+
+
+async def test_a_statement_in_use_is_not_the_one_that_is_forgotten(dsn, monkeypatch):
+    monkeypatch.setattr("tenure.store.prepared.MOST", 4)
+    monkeypatch.setattr("tenure.store.prepared.CROWDED", 2)
+    async with Link(DatabaseTarget.at(dsn), "test") as link:
+        [name] = await link.fetch(NAMES)
+        for value in (1, 1.5, True, 1 << 20, 1 << 40):
+            await link.fetch(typed(value))
+            assert await link.fetch(NAMES) == [name]
+
+
+async def test_a_refused_pair_of_statements_leaves_the_prepared_ones_usable(dsn):
+    """The driver prepares the pair, and would deallocate all statements of the session when it sees a rollback."""
+    refused = Query("test/refused", TEXT, {"value": 0})
+    async with Link(DatabaseTarget.at(dsn), "test") as link:
+        before = await link.fetch(typed(1))
+        await link.fetch_both(typed(1), COUNT)
+        with pytest.raises(Refused):
+            await link.fetch_both(COUNT, refused)
+        assert (await link.fetch(typed(1)), link.sessions) == (before, 1)
+
+
+async def test_a_transaction_that_is_rolled_back_leaves_the_prepared_statements_usable(dsn):
+    async with Link(DatabaseTarget.at(dsn), "test") as link:
+        before = await link.fetch(typed(1))
+        with pytest.raises(Refused):
+            async with link.transaction() as run:
+                await run(Query("test/refused", TEXT, {"value": 0}))
+        assert (await link.fetch(typed(1)), link.sessions) == (before, 1)
+
+
+async def test_an_answer_of_several_results_costs_the_connection(dsn, monkeypatch):
+    """What is left to be read on it is not known, and the statement may have been committed."""
+
+    def two(results):
+        return checked([*results, *results])
+
+    checked = prepared._checked
+    async with Link(DatabaseTarget.at(dsn), "test") as link:
+        await link.fetch(typed(1))
+        with monkeypatch.context() as patched:
+            patched.setattr(prepared, "_checked", two)
+            with pytest.raises(StoreUnavailable):
+                await link.fetch(typed(1))
+        assert (await link.fetch(COUNT), link.sessions) == (["1"], 2)

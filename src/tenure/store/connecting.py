@@ -95,7 +95,7 @@ async def connect(database: DatabaseTarget, role: str, settings: Mapping[str, st
         # For transactions with several statements. This also works behind a pooler.
         await connection.set_isolation_level(IsolationLevel.READ_COMMITTED)
         if _has_transaction_timeout(database, connection):
-            await connection.execute("set transaction_timeout = 0")
+            await connection.execute("set transaction_timeout = 0", prepare=False)
     except BaseException:
         await connection.close()
         raise
@@ -111,7 +111,7 @@ def connect_sync(kind: type[C], database: DatabaseTarget, role: str, within: int
     try:
         connection.isolation_level = IsolationLevel.READ_COMMITTED
         if _has_transaction_timeout(database, connection):
-            connection.execute("set transaction_timeout = 0")
+            connection.execute("set transaction_timeout = 0", prepare=False)
     except BaseException:
         connection.close()
         raise

@@ -26,7 +26,7 @@ from tenure.store.columns import column_names, has_rows
 from tenure.store.connecting import KEEPALIVE, PLANNER, WIDE_PLANNER, connect, server_of
 from tenure.store.lockwaits import LockWatch
 from tenure.store.notification_reader import NotificationReader
-from tenure.store.prepared import PreparedStatements
+from tenure.store.prepared import PreparedStatements, send_rollback
 from tenure.store.priority_lock import PriorityLock
 from tenure.store.query import Fetch, Query, Rows, T
 from tenure.store.statements import quoted, statement
@@ -225,7 +225,7 @@ class Link:
                 raise refused
         except psycopg.Error as error:
             if connection.info.transaction_status is TransactionStatus.INERROR:
-                await connection.execute("rollback", prepare=False)
+                await connection.wait(send_rollback(connection))
             raise (refused or error) from None
         self.last_answer = time.monotonic()
         failures.succeeded(self._server, second.name)

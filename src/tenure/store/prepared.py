@@ -3,6 +3,9 @@
 A cursor looks up the text and the types of each statement in several caches, renews its state and makes a row maker. That took a
 third of the client's CPU for a statement of one job. Here a statement is known by its name. Values and rows are still converted
 by the driver. Prepared statements do not work behind a pooler: there, statements run on a cursor.
+
+The driver deallocates all prepared statements of a session, also ours, when it has prepared one itself and then sees a ROLLBACK. So
+nothing else on these connections is prepared by a cursor, or the rollback is sent by `send_rollback()`.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from functools import cache
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from psycopg import AsyncConnection, Connection, errors
+from psycopg import AsyncConnection, Connection, capabilities, errors
 from psycopg.adapt import PyFormat, Transformer
 from psycopg.generators import execute
 from psycopg.pq import ExecStatus, Format
@@ -27,6 +30,12 @@ Conversation = Generator[Any, Any, T]
 
 MOST = 100
 """Statements of a connection. Each takes memory of the server, and optional values have many combinations of types."""
+
+CROWDED = MOST // 2
+"""From here on, a statement that is used again becomes the newest, so that only those are forgotten that are not in use."""
+
+CAN_CLOSE = capabilities.has_send_close_prepared()
+"""libpq 17 or newer. A pooler that knows prepared statements by the protocol does not know them in SQL."""
 
 _SUCCESS = ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK
 
@@ -73,6 +82,8 @@ class PreparedStatements:
         sent_as = transformer.formats
         if name is None:
             name = yield from self._prepare(text, key)
+        elif len(self._prepared) >= CROWDED:
+            self._prepared[key] = self._prepared.pop(key)
         self._pgconn.send_query_prepared(name, values, param_formats=sent_as, result_format=Format.BINARY)
         result = _checked((yield from execute(self._pgconn)))
         return query.decode(self._rows(result), lambda: _columns(result))
@@ -88,16 +99,24 @@ class PreparedStatements:
         return name
 
     def _forget_oldest(self) -> Conversation[None]:
-        key, name = next(iter(self._prepared.items()))
-        self._pgconn.send_query(b"deallocate " + name)
+        # Before the answer: a cancellation may come when the server has already done it.
+        name = self._prepared.pop(next(iter(self._prepared)))
+        if CAN_CLOSE:
+            self._pgconn.send_close_prepared(name)
+        else:
+            self._pgconn.send_query(b"deallocate " + name)
         _checked((yield from execute(self._pgconn)))
-        del self._prepared[key]
 
     def _rows(self, result: PGresult) -> Rows:
         if not result.ntuples:
             return []
         self._transformer.set_pgresult(result)
         return self._transformer.load_rows(0, result.ntuples, tuple)
+
+
+def send_rollback(connection: AsyncConnection[Any]) -> Conversation[None]:
+    connection.pgconn.send_query(b"rollback")
+    _checked((yield from execute(connection.pgconn)))
 
 
 def _name_of(text: bytes, types: tuple[int, ...], number: int) -> bytes:
@@ -112,7 +131,7 @@ def _checked(results: list[PGresult]) -> PGresult:
         if result.status not in _SUCCESS:
             raise errors.error_from_result(result)
     if len(results) != 1:
-        raise errors.InternalError(f"{len(results)} results of one statement")
+        raise errors.OperationalError(f"{len(results)} results of one statement: the state of the connection is not known")
     return results[0]
 
 
