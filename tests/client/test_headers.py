@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import json
+import pickle
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import psycopg
@@ -130,6 +134,40 @@ async def test_a_workflow_that_begins_again_keeps_them(app, seen):
     await app.enqueue_many([flow.call(1).with_headers(TRACE)])
     await drain(app)
     assert seen == [TRACE, TRACE]
+
+
+async def test_a_workflow_that_begins_again_does_not_keep_what_one_run_was_given(app, seen):
+    @app.middleware
+    async def add(ctx: Context, call_next: CallNext) -> Any:
+        ctx.add_headers(traceparent="of this run")
+        ctx.add_headers(span="a")
+        return await call_next()
+
+    @app.workflow
+    async def flow(ctx: WorkflowContext, n: int) -> Any:
+        return n if n == 2 else ctx.continue_as_new(n + 1)
+
+    await app.enqueue_many([flow.call(1).with_headers(TRACE)])
+    await drain(app)
+    assert [dict(job.headers) for job in await enqueued(app)] == [TRACE] * 2
+
+
+@pytest.mark.parametrize("headers", [{}, TRACE], ids=["none", "some"])
+async def test_what_holds_them_can_be_copied_pickled_and_encoded(app, headers):
+    @app.job
+    def work(ctx: Context) -> dict[str, str]:
+        return dict(json.loads(json.dumps(ctx.headers)))
+
+    call = work.call().with_headers(headers)
+    assert pickle.loads(pickle.dumps(call.headers)) == copy.deepcopy(call.headers) == headers
+    handle = (await app.enqueue_many([call]))[0]
+    [job] = await enqueued(app)
+    assert (asdict(job)["headers"], copy.deepcopy(job), pickle.loads(pickle.dumps(job))) == (headers, job, job)
+    await drain(app)
+    assert await handle.result() == headers
+    for change in (lambda: call.headers.update(a="b"), lambda: call.headers.pop("traceparent", None), call.headers.clear):
+        with pytest.raises(TypeError, match="read-only"):
+            change()
 
 
 async def test_middleware_adds_some_for_one_run(app, seen):

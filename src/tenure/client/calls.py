@@ -14,13 +14,12 @@ from uuid import UUID
 
 from tenure.client.options import Options, Target
 from tenure.model.current import current_run
-from tenure.model.headers import checked_headers
+from tenure.model.headers import NO_HEADERS, checked_headers
 from tenure.model.ids import uuid7
 from tenure.model.keys import digest, input_key
 from tenure.model.kinds import KeyScope, Kind
 from tenure.model.outcomes import NextLink
 from tenure.model.payloads import Json, plain_json
-from tenure.model.system_data import NO_HEADERS
 from tenure.model.wakeup import Wakeup
 
 R_co = TypeVar("R_co", covariant=True)

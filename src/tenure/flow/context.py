@@ -205,7 +205,7 @@ class WorkflowContext(Context):
             meta=job.meta,
         )
         call = CallMaker(self._run.kind, same).of_arguments(self._run.kind, args, kwargs)
-        return Continue(_Again(call.with_headers(self.headers)))
+        return Continue(_Again(call.with_headers(self._run.stored_headers)))
 
     def _with_signals(self, outcome: Continue[Any]) -> Continue[Any]:
         """The next link does not receive again what this one has received."""

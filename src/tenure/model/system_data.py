@@ -9,6 +9,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from tenure.model.headers import NO_HEADERS, Headers
 from tenure.model.payloads import Json
 
 
@@ -18,9 +19,6 @@ class PlannedTime:
     at: datetime
     late: bool
     """Enqueued more than a minute after it."""
-
-
-NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
 class SystemData(NamedTuple):
@@ -42,7 +40,7 @@ class SystemData(NamedTuple):
     """Why the workflow cannot continue before a person has decided."""
     canceling: str | None = None
     """Why the workflow is to be rolled back."""
-    headers: Mapping[str, str] = NO_HEADERS
+    headers: Headers = NO_HEADERS
     """What the hooks around its enqueue have added, such as the context of a trace."""
 
     @staticmethod
@@ -76,11 +74,11 @@ def _text(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _texts(value: Any) -> Mapping[str, str]:
+def _texts(value: Any) -> Headers:
     """The members of an object that are texts."""
     if not isinstance(value, dict):
         return NO_HEADERS
-    return MappingProxyType({name: text for name, text in value.items() if isinstance(text, str)})
+    return Headers({name: text for name, text in value.items() if isinstance(text, str)})
 
 
 def _planned_time(value: Any) -> PlannedTime | None:

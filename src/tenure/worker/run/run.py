@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from tenure.model.claimed_job import ClaimedJob
+from tenure.model.headers import Headers
 from tenure.model.kinds import Kind
 from tenure.model.payloads import plain_json
 from tenure.model.system_data import SystemData
@@ -49,6 +50,7 @@ class Run:
     __slots__ = (
         "_signal",
         "_state",
+        "_stored_headers",
         "_system",
         "aborted_at",
         "attempt",
@@ -115,6 +117,7 @@ class Run:
         """What a transaction of its own was to settle, when its COMMIT was not answered."""
         self._signal: Signal | None = None
         self._system: SystemData | None = None
+        self._stored_headers: Headers | None = None
 
     # State
 
@@ -187,8 +190,14 @@ class Run:
             self._system = SystemData.parse(self.job.system)
         return self._system
 
+    @property
+    def stored_headers(self) -> Headers:
+        """Those of the job, without what was added to this run."""
+        return self.system.headers if self._stored_headers is None else self._stored_headers
+
     def add_headers(self, headers: Mapping[str, str]) -> None:
         """For this run only: the stored job does not change."""
+        self._stored_headers = self.stored_headers
         system = {} if self.job.system is None else json.loads(self.job.system)
         system = {**(system if isinstance(system, dict) else {}), "headers": {**self.system.headers, **headers}}
         self.job = self.job._replace(system=plain_json(system, what=f"the headers of job {self.kind.name!r}"))
