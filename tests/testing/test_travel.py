@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import psycopg
 import pytest
 
-from tenure import ConfigError, Tenure
+from tenure import ConfigError, Tenure, store
 from tenure.testing import assert_enqueued, drain, enqueued, travel
 from tests.testing.shop import DONE, call_api, charge, leased, send_mail, wait_for
 
@@ -27,6 +29,19 @@ async def test_a_delay(tenure_app):
     travel(tenure_app, hours=2)
     [run] = await drain(tenure_app)
     assert run.output == "sent to ann"
+
+
+@pytest.mark.usefixtures("at_noon")
+async def test_the_count_for_autoscalers_goes_by_that_clock(tenure_app, tenure_dsn):
+    await send_mail.using(delay="1d").enqueue("ann")
+
+    def backlog() -> tuple[int, int]:
+        with psycopg.connect(tenure_dsn) as connection:
+            return connection.execute("select tenure.backlog(), tenure.backlog('mail')").fetchone()
+
+    assert backlog() == (0, 0)
+    travel(tenure_app, hours=25)
+    assert backlog() == (1, 1)
 
 
 @pytest.mark.usefixtures("at_noon")
@@ -154,3 +169,10 @@ def sql_of(tenure_dsn):
             return cursor.fetchall() if cursor.description else []
 
     return run
+
+
+def test_no_statement_reads_the_time_from_a_clock_that_is_not_replaced():
+    other = re.compile(r"\b(transaction_timestamp|timeofday|current_(timestamp|date|time)|localtime(stamp)?)\b", re.IGNORECASE)
+    files = [file for file in Path(store.__file__).parent.rglob("*.sql") if file.parent.name != "test_databases"]
+    assert len(files) > 200
+    assert [file.name for file in files if other.search(file.read_text("utf-8"))] == []

@@ -1,5 +1,5 @@
--- clock: gives a test database a clock of its own, which tests can set ahead. now() and clock_timestamp() of every new session, of Tenure's
--- functions, views and column defaults are read from it. Run after the migrations, also after later
+-- clock: gives a test database a clock of its own, which tests can set ahead. now(), statement_timestamp() and clock_timestamp() of every
+-- new session, of Tenure's functions, views and column defaults are read from it. Run after the migrations, also after later
 -- ones, which create functions and views again.
 -- The clock's schema stands before pg_catalog in the search path, and behind the caller's own schemas: their tables go where they always went.
 do $$
@@ -18,6 +18,8 @@ begin
             as 'select pg_catalog.clock_timestamp() + (select c.ahead from tenure_clock.clock c)';
         create function tenure_clock.now() returns timestamptz language sql stable
             as 'select pg_catalog.now() + (select c.ahead from tenure_clock.clock c)';
+        create function tenure_clock.statement_timestamp() returns timestamptz language sql stable
+            as 'select pg_catalog.statement_timestamp() + (select c.ahead from tenure_clock.clock c)';
         grant usage on schema tenure_clock to public;
         grant select on tenure_clock.clock to public;
         execute format('alter database %I set search_path = %s, tenure_clock, pg_catalog', current_database(), path);
