@@ -6,6 +6,7 @@ import asyncio
 from datetime import datetime
 from uuid import uuid4
 
+import psycopg
 import pytest
 
 from tenure.model.payloads import TOO_DEEP
@@ -414,3 +415,13 @@ async def test_bulk_actions_by_filter_leave_the_jobs_of_others_alone(jobs, servi
 async def test_bulk_actions_that_are_refused(jobs, serving, body, slug):
     answer = await (await serving.admin()).post("/jobs/bulk", json=body)
     assert (answer.status_code, answer.json()["type"]) == (422, f"urn:tenure:problem:{slug}")
+
+
+async def test_large_system_data_without_headers_are_shown_whole(jobs, serving, dsn):
+    web = await serving.admin()
+    held = "".join(str(uuid4()) for _ in range(20_000))
+    job_id = await send(web, "burn", {"why": "x"})
+    with psycopg.connect(dsn) as connection:
+        connection.execute("update tenure.jobs set system = jsonb_build_object('held', %s::text) where id = %s", [held, job_id])
+    [listed] = (await web.get("/jobs")).json()["jobs"]
+    assert (listed["omitted"], listed["system"]) == (False, {"held": held})

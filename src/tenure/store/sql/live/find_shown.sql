@@ -13,7 +13,7 @@ select a.id, a.kind, a.queue, a.state, a.priority, a.capability, a.attempt, a.ma
            max(v.text) filter (where v.name = 'auth') as auth, max(v.text) filter (where v.name = 'meta') as meta,
            coalesce(max(v.text) filter (where v.name = 'system'),
                     case when jsonb_typeof(a.system) = 'object' then (a.system - 'headers')::text end) as system,
-           bool_or(v.value is not null and v.text is null) as omitted
+           bool_or(v.value is not null and v.text is null and (v.name <> 'system' or v.value ? 'headers')) as omitted
       from (select v.name, v.value,
                    case when pg_column_compression(v.value) is null
                         then case when pg_column_size(v.value) <= :most::integer then v.value::text end
