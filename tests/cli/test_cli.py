@@ -30,7 +30,7 @@ def test_migrate_reports_what_it_did_and_then_that_there_is_nothing_to_do(fresh_
     told = json.loads(first.stdout)
     assert told["version"] == newest_version()
     assert told["ran"] == [migration.label for migration in migrations()]
-    assert told["ran"][0] == "0001_pre_core"
+    assert told["ran"][0] == "0001_pre_initial"
     assert "nothing to do" in tenure("migrate", "--dsn", fresh_dsn, "--schema", "elsewhere").stdout
 
 

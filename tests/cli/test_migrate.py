@@ -32,7 +32,7 @@ def shop_folder(tmp_path, monkeypatch):
 def test_a_dry_run_and_the_status_of_an_empty_database(line, bare_dsn, later):
     later()
     dry = line("migrate", "--dry-run", "--dsn", bare_dsn)
-    assert dry.stdout.splitlines()[0] == "would run 0001_pre_core"
+    assert dry.stdout.splitlines()[0] == "would run 0001_pre_initial"
     assert line.json("migrate", "--dry-run", "--phase", "post", "--dsn", bare_dsn)["would_run"][-1] == later_label("post_late")
     found = line.json("migrate", "--status", "--dsn", bare_dsn)
     assert (found["version"], found["needed"]) == (None, newest_version())

@@ -84,7 +84,7 @@ BUGS = (
         breaks="two callers at the same time both find a key free",
         promise=Promise.KEYS,
         edits=(
-            Edit("store/migrations/0001_pre_core.sql", "    constraint keys_pkey primary key (kind, key),\n", ""),
+            Edit("store/migrations/0001_pre_initial.sql", "    constraint keys_pkey primary key (kind, key),\n", ""),
             Edit(
                 TAKE_KEYS,
                 "         order by g.kind, g.key, g.ordinal\n        on conflict (kind, key) do nothing;",

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from tenure import SchemaMismatch, StoreUnavailable, Tenure
-from tenure.store.migrator import check_schema, migrate, migration_sql, migrations, newest_version
+from tenure.store.migrator import MigrationRefused, check_schema, find_state, migrate, migration_sql, migrations, newest_version
 from tenure.store.target import DatabaseTarget
 from tests.store.database import Database
 from tests.store.later_migrations import NEWEST, later
@@ -125,6 +125,18 @@ async def refused(dsn: str, found: int) -> None:
     assert caught.value.found == found
     with pytest.raises(SchemaMismatch):
         await Tenure(dsn).worker().start()
+
+
+async def test_a_schema_with_other_migrations_of_the_same_numbers_is_refused(fresh_dsn):
+    """As before the first release, when migrations were replaced: what their names stand for is not there."""
+    with Database(fresh_dsn) as database:
+        database.sql("update tenure.migrations set name = 'core' where version = 1")
+    await refused(fresh_dsn, found=NEWEST)
+    target = DatabaseTarget.at(fresh_dsn)
+    with pytest.raises(MigrationRefused, match=r"has migration 0001_pre_core, this code has 0001_pre_initial.*drop schema"):
+        await migrate(target)
+    by_label = {state.label: (state.applied_at is not None, state.known) for state in await find_state(target)}
+    assert (by_label["0001_pre_core"], by_label["0001_pre_initial"]) == ((True, False), (False, True))
 
 
 async def test_a_newer_schema_that_still_has_what_we_need_is_fine(fresh_dsn):

@@ -161,7 +161,7 @@ async def test_what_other_sessions_do_is_seen_where_the_server_allows_it(shop, s
 
 async def test_a_role_that_may_not_migrate_learns_which_role_may(shop, server):
     server.sql("create role shop_reader login")
-    with pytest.raises(MigrationRefused, match=r"'shop_reader' may not run 0001_pre_core .* as the owner of schema 'tenure'"):
+    with pytest.raises(MigrationRefused, match=r"'shop_reader' may not run 0001_pre_initial .* as the owner of schema 'tenure'"):
         await migrate(of(shop, "shop_reader"))
     with pytest.raises(SchemaMismatch):
         await Tenure(make_conninfo(shop, user="shop_reader")).check()

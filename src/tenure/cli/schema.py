@@ -86,7 +86,7 @@ def _show_status(found: list[MigrationState], database: DatabaseTarget, *, as_js
 def _applied(one: MigrationState) -> str:
     if one.applied_at is None:
         return "pending"
-    return f"{output.moment(one.applied_at)}" + ("" if one.known else ", by a newer version of Tenure")
+    return f"{output.moment(one.applied_at)}" + ("" if one.known else ", by another version of Tenure")
 
 
 @click.command()

@@ -37,7 +37,7 @@ class Migration:
     name: str
 
     @property
-    def key(self) -> tuple[int, str]:
+    def key(self) -> tuple[int, Phase]:
         return self.version, self.phase
 
     @property

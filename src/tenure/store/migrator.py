@@ -72,7 +72,7 @@ _PINNED = """
 """
 
 Result = TypeVar("Result")
-Ledger = dict[tuple[int, str], tuple[datetime, str]]
+Ledger = dict[tuple[int, Phase], tuple[datetime, str]]
 """By version and phase: when it was applied, and its name."""
 
 
@@ -91,7 +91,7 @@ class MigrationState:
     phase: str
     applied_at: datetime | None
     known: bool = True
-    """False: a newer version of Tenure has applied it."""
+    """False: another version of Tenure has applied it."""
 
 
 async def find_state(database: DatabaseTarget) -> list[MigrationState]:
@@ -99,14 +99,10 @@ async def find_state(database: DatabaseTarget) -> list[MigrationState]:
     with _named_errors():
         async with await connect(database, "migrate") as connection:
             ledger = await _insist(connection, database, "migrate --status", lambda: _looked(connection, database), log.warning)
-    ours = {migration.key for migration in migrations()}
-    known = [MigrationState(m.label, m.version, m.phase, ledger.get(m.key, (None, ""))[0]) for m in migrations()]
-    foreign = [
-        MigrationState(f"{version:04d}_{phase}_{name}", version, phase, at, known=False)
-        for (version, phase), (at, name) in sorted(ledger.items())
-        if (version, phase) not in ours
-    ]
-    return known + foreign
+    applied = {Migration(*key, name).label: (*key, at) for key, (at, name) in sorted(ledger.items())}
+    ours = {migration.label for migration in migrations()}
+    known = [MigrationState(m.label, m.version, m.phase, applied.get(m.label, (0, "", None))[2]) for m in migrations()]
+    return known + [MigrationState(label, *entry, known=False) for label, entry in applied.items() if label not in ours]
 
 
 async def migrate(
@@ -154,12 +150,14 @@ async def check_schema(database: DatabaseTarget) -> None:
     """Raises `SchemaMismatch` unless this code can work with the schema."""
     with _named_errors():
         async with await connect(database, "migrate") as connection:
-            applied = set(await _ledger(connection, database.schema))
+            applied = await _ledger(connection, database.schema)
             where = "" if applied else await _schemas_found(connection, database.schema)
     needed = newest_version()
     reached = max((version for version, phase in applied if phase == "pre"), default=None)
     if reached is None:
         raise SchemaMismatch(None, needed, where)
+    if problem := _other_history(applied, database.schema):
+        raise SchemaMismatch(reached, needed, problem)
     if reached < needed:
         raise SchemaMismatch(reached, needed, "run `tenure migrate` with this version of Tenure, then start again")
     removed = max((version for version, phase in applied if phase == "post"), default=0)
@@ -187,7 +185,10 @@ async def _looked(connection: AsyncConnection[Any], database: DatabaseTarget) ->
 async def _to_run(
     connection: AsyncConnection[Any], schema: str, phase: Phase | None, *, force: bool, warn: Callable[[str], None]
 ) -> list[Migration]:
-    applied = set(await _ledger(connection, schema))
+    ledger = await _ledger(connection, schema)
+    if problem := _other_history(ledger, schema):
+        raise MigrationRefused(problem)
+    applied = set(ledger)
     missing = [m for m in migrations() if m.key not in applied and phase in (None, m.phase)]
     posts = [m for m in missing if m.phase == "post"]
     if not (applied and posts):
@@ -206,6 +207,19 @@ async def _to_run(
         raise MigrationRefused(f"{problem}: replace or stop them first, then run this again (`--force` does not wait for that)")
     warn(f"{problem}: not removed yet. Run `tenure migrate --phase post` when they are gone")
     return [m for m in missing if m.phase == "pre"]
+
+
+def _other_history(ledger: Ledger, schema: str) -> str:
+    """Empty, unless the schema was made by migrations that this code has under other names."""
+    for ours in migrations():
+        entry = ledger.get(ours.key)
+        if entry is not None and entry[1] != ours.name:
+            theirs = Migration(ours.version, ours.phase, entry[1])
+            return (
+                f"schema {schema!r} was made by a development version: it has migration {theirs.label}, this code has {ours.label}."
+                f" Save what you need of it, `drop schema {quoted(schema)} cascade`, then run `tenure migrate`"
+            )
+    return ""
 
 
 async def _old_workers(connection: AsyncConnection[Any], schema: str, version: int) -> str:

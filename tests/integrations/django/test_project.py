@@ -106,7 +106,7 @@ except CommandError as error:
     print("failed", error.returncode)
 """
     printed = shop.run(program)
-    assert "0001_pre_core" in printed
+    assert "0001_pre_initial" in printed
     assert "failed" in printed
 
 
