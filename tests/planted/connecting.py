@@ -36,6 +36,19 @@ BUGS = (
         caught_by=(f"{SETTINGS}::test_a_database_in_another_encoding_works",),
     ),
     Bug(
+        name="statements_lost_by_a_rollback",
+        breaks="after a refused claim the next one fails, and its connection is made anew",
+        promise=Promise.OUTAGE,
+        edits=(
+            Edit(
+                "store/link.py",
+                "await connection.wait(send_rollback(connection))",
+                'await connection.execute("rollback", prepare=False)',
+            ),
+        ),
+        caught_by=("tests/store/test_prepared.py::test_a_refused_pair_of_statements_leaves_the_prepared_ones_usable",),
+    ),
+    Bug(
         name="first_host_taken",
         breaks="of two servers the standby is used, if it is named first, and nothing can be written",
         promise=Promise.OUTAGE,
