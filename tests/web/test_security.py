@@ -12,11 +12,15 @@ from types import SimpleNamespace
 
 import pytest
 from packaging.requirements import Requirement
+from starlette.datastructures import QueryParams
 
 import tenure.web
 from tenure import ConfigError, Context, Limit, Retry, Tenure, WorkflowContext
 from tenure.store.migrator import roles_sql
 from tenure.web import Principal, create_app, tracker_token
+from tenure.web.api.job_filters import JobsQuery
+from tenure.web.problems import Problem
+from tenure.web.request_parsing import parse_query
 from tenure.web.security.hosts import hostname, is_loopback
 from tenure.web.security.origins import is_same_origin
 from tenure.web.security.redaction import REDACTED, Redaction
@@ -285,6 +289,41 @@ async def test_s8_large_and_deep_bodies_are_refused(jobs, serving):
 async def test_s8_large_headers_are_refused(jobs, serving):
     web = await serving.admin()
     assert (await web.get("/session", headers={"x-large": "x" * 17_000})).status_code == 431
+
+
+async def test_s8_a_long_address_counts_as_the_headers_do(jobs, serving):
+    """It was not counted, and a query of 9,000 names kept the event loop busy for seconds."""
+    web = await serving.admin()
+    for path in (f"/session?{'x' * 17_000}", f"/{'x' * 17_000}", f"/jobs?{'&'.join(f'n{n}=' for n in range(4000))}"):
+        answer = await web.get(path)
+        assert (answer.status_code, answer.json()["detail"]) == (
+            431, "address and headers have more than 16384 bytes together: send less"
+        ), path  # fmt: skip
+
+
+async def test_s8_a_query_has_a_bounded_number_of_parameters(jobs, serving):
+    web = await serving.admin()
+    assert (await web.get("/jobs", params={"state": ["pending"] * 100})).status_code == 200
+    refused = await web.get("/jobs", params={"state": ["pending"] * 101})
+    [error] = refused.json()["errors"]
+    assert (refused.status_code, error["path"]) == (422, "query")
+    assert error["message"] == "the query has 101 parameters, but may have 100: give fewer"
+
+
+def test_s8_a_query_is_read_in_a_bounded_number_of_passes():
+    class Counted(list):
+        passes = 0
+
+        def __iter__(self):
+            self.passes += 1
+            return super().__iter__()
+
+    params = QueryParams([(f"n{n}", "1") for n in range(90)])
+    params._list = Counted(params._list)
+    with pytest.raises(Problem) as caught:
+        parse_query(params, JobsQuery)
+    assert len(caught.value.errors) == 50
+    assert params._list.passes < 5
 
 
 async def test_s8_a_body_that_does_not_arrive_is_given_up(jobs, serving, monkeypatch):

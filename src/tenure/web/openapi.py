@@ -30,7 +30,7 @@ NOT_PARAMETERS = frozenset({"Accept", "Content-Type"})
 EVERYWHERE = {
     405: "The path exists, but not with this method; `Allow` lists its methods.",
     421: "The server does not serve the name in the header `Host`.",
-    431: "The headers are too large.",
+    431: "The address and the headers have more than 16 KiB together.",
 }
 """Also on routes that need no token."""
 BODY_ERRORS = {400: "The request cannot be read.", 408: "The body did not arrive in time.", 413: "The body is larger than 1 MiB.",

@@ -16,6 +16,7 @@ from tenure.model.payloads import check_json_text, clean_text
 from tenure.web.problems import FieldProblem, Problem, invalid, invalid_value
 
 LARGEST_BODY = 1024 * 1024  # bytes
+MOST_PARAMETERS = 100  # of a query
 LONGEST_NAME = 200  # characters of a name that is reported
 LONGEST_NUMBER = 18  # digits of a length: Python refuses to read very long ones
 BODY_WITHIN = 10.0  # seconds for a client to send it
@@ -23,15 +24,14 @@ BODY_WITHIN = 10.0  # seconds for a client to send it
 
 def parse_query(params: QueryParams, model: type[BaseModel] | None) -> BaseModel | None:
     """A parameter of a list type may be repeated; any other one only once."""
-    refuse_nul("query", params.multi_items())
+    values_of = _grouped(params)
     if model is None:
         if params:
             name = next(iter(params))
             raise _invalid_parameter(name, f"{name[:LONGEST_NAME]!r} is not a parameter of this route: leave it out")
         return None
     given: dict[str, Any] = {}
-    for name in params:
-        values = params.getlist(name)
+    for name, values in values_of.items():
         if is_list(model, name):
             given[name] = [part for value in values for part in value.split(",")]
         elif len(values) > 1:
@@ -42,6 +42,19 @@ def parse_query(params: QueryParams, model: type[BaseModel] | None) -> BaseModel
         return model.model_validate(given)
     except ValidationError as error:
         raise _refused(error, "query", given) from None
+
+
+def _grouped(params: QueryParams) -> dict[str, list[str]]:
+    """The values of each name, in one pass: `getlist()` reads the whole query for each name."""
+    items = params.multi_items()
+    if len(items) > MOST_PARAMETERS:
+        message = f"the query has {len(items)} parameters, but may have {MOST_PARAMETERS}: give fewer"
+        raise Problem(422, "invalid-request", message, [{"path": "query", "message": message}])
+    refuse_nul("query", items)
+    grouped: dict[str, list[str]] = {}
+    for name, value in items:
+        grouped.setdefault(name, []).append(value)
+    return grouped
 
 
 def refuse_nul(where: str, given: Iterable[tuple[str, str]]) -> None:

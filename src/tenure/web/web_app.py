@@ -15,7 +15,7 @@ from tenure.web.live.websocket import live_endpoint
 from tenure.web.pipeline import Endpoint
 from tenure.web.problems import Problem
 from tenure.web.route_table import ROUTES
-from tenure.web.security.headers import LARGEST_HEADERS, add_headers, size_of
+from tenure.web.security.headers import LARGEST_HEAD, add_headers, size_of_head
 from tenure.web.security.hosts import check_host
 from tenure.web.security.origins import PREFLIGHT, cors_headers
 from tenure.web.security.secret_names import SECRET_NAMES
@@ -83,12 +83,12 @@ class WebApp:
             await (self._router if early is None else early)(scope, receive, send)
 
     def _refused_early(self, scope: Scope) -> Response | None:
-        """Before anything is looked up: foreign hosts, large headers, and questions of browsers about other origins."""
+        """Before anything is looked up: foreign hosts, large heads, and questions of browsers about other origins."""
         connection = HTTPConnection(scope)
         try:
             check_host(connection, self.options.allowed_hosts)
-            if size_of(scope["headers"]) > LARGEST_HEADERS:
-                return add_headers(_headers_too_large().response())
+            if size_of_head(scope) > LARGEST_HEAD:
+                return add_headers(_head_too_large().response())
         except Problem as problem:
             return add_headers(problem.response())
         if scope["method"] == "OPTIONS" and "origin" in connection.headers:
@@ -170,5 +170,5 @@ def create_app(
     )
 
 
-def _headers_too_large() -> Problem:
-    return Problem(431, "headers-too-large", f"the headers are larger than {LARGEST_HEADERS} bytes: send less")
+def _head_too_large() -> Problem:
+    return Problem(431, "headers-too-large", f"address and headers have more than {LARGEST_HEAD} bytes together: send less")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from starlette.responses import Response
 
 POLICY = (
@@ -33,8 +36,10 @@ def add_headers(response: Response) -> Response:
     return response
 
 
-LARGEST_HEADERS = 16 * 1024  # bytes, of a request
+LARGEST_HEAD = 16 * 1024  # bytes, of a request
 
 
-def size_of(headers: list[tuple[bytes, bytes]]) -> int:
-    return sum(len(name) + len(value) + 4 for name, value in headers)
+def size_of_head(scope: Mapping[str, Any]) -> int:
+    """Of the address with its query, and of the headers."""
+    address = len(scope.get("raw_path") or scope["path"].encode()) + len(scope.get("query_string", b""))
+    return address + sum(len(name) + len(value) + 4 for name, value in scope["headers"])
