@@ -37,6 +37,7 @@ const MOST_TOPICS = 500; // in a message, which may have 64 KiB
 const TEMPORARY = new Set([408, 425, 429, 502, 503, 504]);
 const UNAUTHORIZED = 4401;
 const FORBIDDEN = 4403;
+const TOO_MANY = 4429;
 const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /** An answer of the server that is not a success, a lost connection, or a job that does not exist. */
@@ -660,7 +661,7 @@ class Channel {
         } else if (message.type === "gone" && followed) {
           this.#fail(followed, gone(followed.id));
         } else if (message.type === "error") {
-          problem = problemError(message.problem);
+          problem = problemError(message.problem, message.retry_after);
           if (followed) {
             this.#fail(followed, problem);
           }
@@ -669,6 +670,9 @@ class Channel {
       socket.onclose = ({ code }) => {
         if ((code === UNAUTHORIZED || code === FORBIDDEN) && problem === null) {
           problem = new TenureError("the server refused the token", { status: code - 4000, code: "unauthorized" });
+        }
+        if (code === TOO_MANY && problem?.status !== 429) {
+          problem = new TenureError("too many requests", { status: 429, code: "too-many-requests", retryAfter: 1 });
         }
         const refused = code >= 4000 && problem !== null;
         end(refused ? problem : unreachable(this.#api.liveUrl));

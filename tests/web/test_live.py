@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+from itertools import pairwise
 from uuid import uuid4
 
 import psycopg
@@ -518,14 +519,66 @@ async def test_the_topics_of_a_principal_are_bounded_over_all_its_connections(jo
     assert (await second.until(lambda message: message["topic"] == "queue:b"))["type"] == "queue"
 
 
-async def test_a_client_cannot_ask_for_new_topics_without_end(jobs, serving, monkeypatch):
+async def test_a_client_that_asks_for_new_topics_without_end_is_disconnected(jobs, serving, monkeypatch):
+    """Each of them used to be answered, whether or not anyone read the answers."""
     monkeypatch.setattr(websocket, "MOST_ACCOUNT_TOPICS", 3)
     monkeypatch.setattr(websocket, "TOPICS_PER_SECOND", 0.01)
     server, token = await serving.serve(), await serving.token("read")
     live = await server.live(token)
-    await live.send(type="subscribe", topics=[f"queue:{n}" for n in range(5)])
-    seen = {message["topic"]: message["type"] for message in [await live.receive() for _ in range(5)]}
-    assert seen == {f"queue:{n}": "queue" if n < 3 else "error" for n in range(5)}
+    await live.send(type="subscribe", topics=[f"queue:{n}" for n in range(3)])
+    assert {(await live.receive())["topic"] for _ in range(3)} == {f"queue:{n}" for n in range(3)}
+    await live.send(type="subscribe", topics=["queue:3", "nonsense"])
+    await closed(live, 4429)
+    [error] = [message for message in live.seen if message["type"] == "error"]
+    assert (error["problem"]["status"], error["retry_after"], "topic" in error) == (429, 100, False)
+
+
+async def test_what_is_kept_for_a_client_that_does_not_read_is_bounded_in_size(jobs, serving, monkeypatch):
+    """Four of them made the server grow by 85 MB with topics of 1,000 characters that it refused."""
+    monkeypatch.setattr(websocket, "MOST_UNSENT_CHARACTERS", 50_000)
+    sizes: list[int] = []
+    room, refused = Outbox.room, ["\N{GRINNING FACE}" * 1000, "x" * 1000, ["y" * 1000]]
+
+    async def never(outbox):
+        await asyncio.Event().wait()
+
+    async def spied(outbox, *most):
+        sizes.append(sum(len(topic) + len(text) for topic, text in outbox._messages.items()))
+        assert sizes[-1] == outbox._size
+        await room(outbox, *most)
+
+    monkeypatch.setattr(Outbox, "take", never)
+    monkeypatch.setattr(Outbox, "room", spied)
+    server = await serving.serve()
+    live = await server.live(await serving.token("read"))
+    for n in range(40):
+        await live.send(type="subscribe", topics=[f"{n} {m} {topic}" for m in range(2) for topic in refused])
+    await until(lambda: bool(sizes) and sizes[-1] > 50_000)
+    await live.connection.ping()
+    one = max(after - before for before, after in pairwise(sizes))
+    assert one < 6 * 4_000, "the answers to one message"
+    assert max(sizes) < 50_000 + one
+
+
+async def test_the_size_of_an_outbox_is_that_of_what_is_in_it():
+    outbox = Outbox()
+    outbox.put("a", "123")
+    outbox.put("a", "12")
+    outbox.put("b", "1")
+    outbox.drop("b")
+    outbox.drop("c")
+    assert outbox._size == 3
+    assert await outbox.take() == "12"
+    assert outbox._size == 0
+
+
+async def test_a_refused_topic_is_answered_with_its_first_300_bytes(jobs, serving):
+    live = await (await serving.serve()).live(await serving.token("read"))
+    for given in ("x" * 1000, "\N{EURO SIGN}" * 1000, "\ud800" * 1000):
+        await live.send(type="subscribe", topics=[given])
+        answer = await live.receive()
+        assert answer["problem"]["type"] == "urn:tenure:problem:unknown-topic"
+        assert len(answer["topic"].encode()) == 300
 
 
 async def test_all_viewers_of_a_process_share_one_look_up(steps, serving):

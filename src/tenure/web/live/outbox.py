@@ -10,16 +10,20 @@ class Outbox:
 
     def __init__(self) -> None:
         self._messages: dict[str, str] = {}
+        self._size = 0
+        """Of the messages and their topics, in characters."""
         self._filled = asyncio.Event()
         self._taken = asyncio.Event()
         self.closed = False
 
     def put(self, topic: str, text: str) -> None:
+        self._remove(topic)
         self._messages[topic] = text
+        self._size += len(topic) + len(text)
         self._filled.set()
 
     def drop(self, topic: str) -> None:
-        self._messages.pop(topic, None)
+        self._remove(topic)
         self._taken.set()
 
     def close(self) -> None:
@@ -28,10 +32,10 @@ class Outbox:
         self._filled.set()
         self._taken.set()
 
-    async def room(self, most: int) -> None:
-        """Returns when no more than this many messages are left. Refusals are about topics that are not followed, so they are
-        bounded by this alone."""
-        while len(self._messages) > most and not self.closed:
+    async def room(self, most: int, most_characters: int) -> None:
+        """Returns when no more messages and characters than these are left. Refusals are about topics that are not followed, so
+        they are bounded by this alone."""
+        while (len(self._messages) > most or self._size > most_characters) and not self.closed:
             self._taken.clear()
             await self._taken.wait()
 
@@ -44,4 +48,11 @@ class Outbox:
             await self._filled.wait()
         topic = next(iter(self._messages))
         self._taken.set()
-        return self._messages.pop(topic)
+        return self._remove(topic)
+
+    def _remove(self, topic: str) -> str:
+        text = self._messages.pop(topic, None)
+        if text is None:
+            return ""
+        self._size -= len(topic) + len(text)
+        return text

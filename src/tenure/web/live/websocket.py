@@ -9,6 +9,8 @@ five seconds, never in the address, which is logged. Nothing is sent before.
     <- {"type": "job", "topic": "job:<id>", "version": "...", "job": {...}}
     -> {"type": "unsubscribe", "topics": [...]}      -> {"type": "ping"}     <- {"type": "pong"}
     <- {"type": "gone", "topic": "job:<id>"}         <- {"type": "error", "problem": {...}, "topic": "..." if it is about one}
+
+The connection ends with 4429 when its client asks for too much: the last error has the seconds to wait, as `retry_after`.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from typing import Any
 
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
+from tenure.model.names import size_in_bytes
 from tenure.web.live.followed import Viewer
 from tenure.web.live.hub import MOST_ACCOUNT_TOPICS, MOST_TOPICS
 from tenure.web.live.topics import LiveTopic
@@ -37,10 +40,11 @@ log = logging.getLogger("tenure")
 AUTH_WITHIN = 5.0  # seconds for the first message
 SEND_WITHIN = 30.0  # seconds for a client to take a message
 LARGEST_MESSAGE = 64 * 1024  # bytes
-LONGEST_ECHO = 1000  # characters of a refused topic in the answer: more than a valid one can have
+LONGEST_ECHO = 300  # bytes of a refused topic in the answer: more than a valid one can have
 MESSAGES_PER_SECOND = 20
 TOPICS_PER_SECOND = 1000  # that the connections of one principal may subscribe to, besides as many as they may follow at once
 MOST_UNSENT = 3 * MOST_TOPICS  # messages for a client that does not take them, before nothing more is read from it
+MOST_UNSENT_CHARACTERS = 1024 * 1024  # the same for their size; the answers to one message may come on top
 UNAUTHORIZED, FORBIDDEN, TOO_LARGE, TOO_MANY, GOING_AWAY, FAILED = 4401, 4403, 1009, 4429, 1001, 1011
 
 
@@ -106,12 +110,20 @@ class LiveSocket:
     async def _read(self, viewer: Viewer) -> None:
         limiter = self._services.limiter
         while (message := await self._receive()) is not None:
-            await viewer.outbox.room(MOST_UNSENT)
+            await viewer.outbox.room(MOST_UNSENT, MOST_UNSENT_CHARACTERS)
             limiter.check(f"socket {id(viewer)}", MESSAGES_PER_SECOND, 5 * MESSAGES_PER_SECOND)
+            self._check_topics(viewer.principal, message)
             try:
                 self._handle(viewer, message)
             except Problem as problem:
                 viewer.outbox.put(f"error {len(viewer.topics)}", json.dumps({"type": "error", "problem": problem.document()}))
+
+    def _check_topics(self, principal: Principal, message: dict[str, Any]) -> None:
+        """Ends the connection. Answers for each topic would use more memory than what they refuse."""
+        given = message.get("topics")
+        if message.get("type") == "subscribe" and isinstance(given, list) and principal.via != "local":
+            for _ in given[:MOST_TOPICS]:
+                self._services.limiter.check(f"topics {principal.account}", TOPICS_PER_SECOND, MOST_ACCOUNT_TOPICS)
 
     def _handle(self, viewer: Viewer, message: dict[str, Any]) -> None:
         match message.get("type"):
@@ -132,8 +144,6 @@ class LiveSocket:
 
     def _subscribe(self, viewer: Viewer, given: Any, versions: dict[str, Any]) -> None:
         with _answered(viewer, given):
-            if viewer.principal.via != "local":
-                self._services.limiter.check(f"topics {viewer.principal.account}", TOPICS_PER_SECOND, MOST_ACCOUNT_TOPICS)
             topic = LiveTopic.parse(given)
             seen = versions.get(str(topic))
             self._services.live.subscribe(viewer, topic, seen if isinstance(seen, str) else None)
@@ -181,7 +191,7 @@ class LiveSocket:
                 log.error("live connection failed", exc_info=error)
         with suppress(Exception):
             if self._socket.client_state is WebSocketState.CONNECTED and problem.status != 408:
-                await self._send({"type": "error", "problem": dict(problem.document())})
+                await self._send({"type": "error", "problem": problem.document(), **_when_to_retry(problem)})
         code = {401: UNAUTHORIZED, 403: FORBIDDEN, 413: TOO_LARGE, 421: FORBIDDEN, 429: TOO_MANY}.get(problem.status, FAILED)
         await self._close(code, problem.slug)
 
@@ -193,8 +203,8 @@ class LiveSocket:
 
 def _topics(message: dict[str, Any]) -> list[Any]:
     given = message.get("topics")
-    if not isinstance(given, list) or len(given) > 1000:
-        raise Problem(422, "unknown-message", "topics must be a list of at most 1000")
+    if not isinstance(given, list) or len(given) > MOST_TOPICS:
+        raise Problem(422, "unknown-message", f"topics must be a list of at most {MOST_TOPICS}: send several messages")
     return given
 
 
@@ -204,8 +214,20 @@ def _answered(viewer: Viewer, given: Any) -> Iterator[None]:
     try:
         yield
     except Problem as problem:
-        topic = str(given)[:LONGEST_ECHO]
+        topic = _shortened(str(given))
         viewer.outbox.put(f"refused {topic}", json.dumps({"type": "error", "topic": topic, "problem": problem.document()}))
+
+
+def _shortened(topic: str) -> str:
+    return (
+        topic if size_in_bytes(topic) <= LONGEST_ECHO else topic.encode(errors="replace")[:LONGEST_ECHO].decode(errors="ignore")
+    )
+
+
+def _when_to_retry(problem: Problem) -> dict[str, int]:
+    """In seconds, as the header of an answer has it."""
+    seconds = (problem.headers or {}).get("Retry-After")
+    return {} if seconds is None else {"retry_after": int(seconds)}
 
 
 def live_endpoint(services: Callable[[], WebServices]) -> Callable[[WebSocket], Any]:

@@ -1,4 +1,5 @@
 // One WebSocket for everything that a page follows. It reconnects by itself, and asks again for what is followed.
+const TOO_MANY = 4429;
 const topics = new Map(); // topic: {listeners, message}
 let socket = null;
 let wanted = false;
@@ -70,11 +71,12 @@ export function connect() {
     if (message.type !== "error") entry.message = message;
     for (const listener of entry.listeners) listener(message);
   };
-  mine.onclose = () => {
+  mine.onclose = ({ code }) => {
     if (mine !== socket) return;
     socket = null;
     if (!wanted) return;
     onStatus("lost");
+    if (code === TOO_MANY) tries = 5;
     timer = setTimeout(connect, Math.min(15000, 500 * 2 ** tries++) * (0.75 + Math.random() / 2));
   };
 }
