@@ -91,6 +91,30 @@ async def is_completed(server, token, job_id):
     return (await (await server.client(token)).get(f"/jobs/{job_id}")).json()["state"] == "completed"
 
 
+async def test_only_versions_of_jobs_are_kept_and_only_short_ones(jobs, serving):
+    """Of a queue, a "version" of 60 KB stayed as long as it was followed."""
+    web = WebApp(serving.app, WebOptions())
+    server, hub, token = await serving.serve(web), web.services().live, await serving.token("read")
+    live, topics = await server.live(token), ["queue:a", "overview", f"job:{uuid4()}"]
+    await live.send(type="subscribe", topics=topics, versions=dict.fromkeys(topics, "x" * 64))
+    await live.until(lambda message: message["type"] == "gone")
+    assert [viewer.seen for viewer in hub._viewers] == [{}]
+    others = ["queue:b", f"job:{uuid4()}"]
+    await live.send(type="subscribe", topics=others, versions=dict.fromkeys(others, "x" * 65))
+    refused = [await live.until(lambda message: message["type"] == "error") for _ in others]
+    assert [message["topic"] for message in refused] == others
+    assert {message["problem"]["detail"] for message in refused} == {
+        "versions has more than 64 characters: give the version that was sent, or leave it out"
+    }
+    assert [{str(topic) for topic in viewer.topics} for viewer in hub._viewers] == [set(topics)]
+
+
+async def test_a_long_last_event_id_is_refused(jobs, serving):
+    web = await serving.admin()
+    refused = await web.get(f"/jobs/{await send(web)}/events", headers={"last-event-id": "x" * 65})
+    assert (refused.status_code, [one["path"] for one in refused.json()["errors"]]) == (422, ["header.Last-Event-ID"])
+
+
 async def test_the_overview_and_queues_follow_what_happens(jobs, serving):
     server, token = await serving.serve(), await serving.token()
     live = await server.live(token)

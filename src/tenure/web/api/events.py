@@ -12,7 +12,7 @@ from tenure.model.errors import StoreUnavailable
 from tenure.web.api.jobs import visible
 from tenure.web.api_routes import ApiCall, Reply
 from tenure.web.job_views import OVER
-from tenure.web.live.followed import FollowedJob
+from tenure.web.live.followed import FollowedJob, check_version
 from tenure.web.live.topics import LiveTopic, Subject
 from tenure.web.security.authentication import RECHECK
 
@@ -28,6 +28,7 @@ async def stream_events(call: ApiCall) -> str | Reply:
     """
     job = await visible(call)
     seen = call.request.headers.get("last-event-id")
+    check_version(seen, "header.Last-Event-ID")
     if job.state in OVER:
         followed = FollowedJob(LiveTopic(Subject.JOB, str(job.id)))
         followed.update(job)

@@ -13,10 +13,14 @@ from tenure.store.live import VersionRow
 from tenure.web.job_views import job_view, tracker_view
 from tenure.web.live.outbox import Outbox
 from tenure.web.live.topics import LiveTopic
+from tenure.web.problems import invalid_value
 from tenure.web.security.principal import Principal
 
 LONGEST_GAP = 30.0
 """Seconds between two looks at a job that does not exist."""
+
+
+LONGEST_VERSION = 64  # characters
 
 
 @dataclass(slots=True, eq=False)
@@ -27,7 +31,7 @@ class Viewer:
     outbox: Outbox = field(default_factory=Outbox)
     topics: set[LiveTopic] = field(default_factory=set)
     seen: dict[LiveTopic, str] = field(default_factory=dict)
-    """The versions that it had before a reconnect: they are not sent again."""
+    """The versions of jobs that it had before a reconnect: they are not sent again."""
     gone: set[LiveTopic] = field(default_factory=set)
     """Jobs that were reported to it as gone, and that it has not been sent since."""
 
@@ -101,6 +105,12 @@ class FollowedJob:
             message = {"type": "job", "topic": str(self.topic), "version": self.digest, "job": view}
             text = self._texts[whole] = json.dumps(message, separators=(",", ":"))
         return text
+
+
+def check_version(seen: str | None, where: str = "versions") -> None:
+    """Ours have 16 characters. Longer ones would be kept until the job is read."""
+    if seen is not None and len(seen) > LONGEST_VERSION:
+        raise invalid_value(where, f"has more than {LONGEST_VERSION} characters: give the version that was sent, or leave it out")
 
 
 def version_of(job: JobStatus) -> VersionRow:

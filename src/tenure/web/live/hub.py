@@ -29,7 +29,7 @@ from tenure.web.fleet_stats import FleetCounts, FleetStats
 from tenure.web.job_views import LARGEST_SHOWN
 from tenure.web.live.fleet_message import overview
 from tenure.web.live.flows import FLOWS, FlowReader
-from tenure.web.live.followed import FollowedJob, Viewer, finite, version_of
+from tenure.web.live.followed import FollowedJob, Viewer, check_version, finite, version_of
 from tenure.web.live.topics import LiveTopic, Subject
 from tenure.web.problems import Problem
 from tenure.web.security.principal import Principal
@@ -108,9 +108,10 @@ class LiveHub:
     def subscribe(self, viewer: Viewer, topic: LiveTopic, seen: str | None = None) -> None:
         """The current state is sent soon, unless it is the version that the viewer has seen; then every change."""
         topic.check_access(viewer.principal)
+        check_version(seen)
         if topic not in viewer.topics:
             self._add(viewer, topic)
-        if seen is not None:
+        if seen is not None and topic.subject is Subject.JOB:
             viewer.seen[topic] = seen
         viewer.gone.discard(topic)
         if topic.subject is Subject.JOB:
