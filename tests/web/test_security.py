@@ -6,6 +6,7 @@ import ast
 import asyncio
 import json
 import re
+import socket
 import tomllib
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,7 +20,9 @@ from tenure import ConfigError, Context, Limit, Retry, Tenure, WorkflowContext
 from tenure.store.migrator import roles_sql
 from tenure.web import Principal, create_app, tracker_token
 from tenure.web.api.job_filters import JobsQuery
+from tenure.web.http_protocol import HttpProtocol
 from tenure.web.problems import Problem
+from tenure.web.reader_deadline import LEAST_TAKEN, ReaderDeadline
 from tenure.web.request_parsing import parse_query
 from tenure.web.security.hosts import hostname, is_loopback
 from tenure.web.security.origins import is_same_origin
@@ -358,6 +361,68 @@ async def test_s8_a_connection_without_a_whole_request_ends(jobs, serving, monke
     await asyncio.wait_for(reader.read(), 10)
     assert reader.at_eof()
     writer.close()
+
+
+def connections_of(server) -> set[object]:
+    return server._server.server_state.connections
+
+
+@pytest.fixture
+def narrow_server(monkeypatch):
+    """What the kernel would keep for a client is far more than these tests send."""
+    made = HttpProtocol.connection_made
+
+    def with_a_small_buffer(protocol, transport):
+        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+        made(protocol, transport)
+
+    monkeypatch.setattr(HttpProtocol, "connection_made", with_a_small_buffer)
+    monkeypatch.setattr("tenure.web.reader_deadline.SEND_WITHIN", 0.2)
+
+
+async def narrow_connection(server) -> socket.socket:
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    client.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(client, ("127.0.0.1", server.port))
+    return client
+
+
+@pytest.mark.parametrize(("requests", "more"), [(500, b""), (1, b"Connection: close\r\n")])
+async def test_s8_a_client_that_does_not_read_its_answers_is_disconnected(jobs, serving, narrow_server, requests, more):
+    """It held its connection for ever, without a token; also one to which less is left to send than asyncio cares about."""
+    server, loop = await serving.serve(), asyncio.get_running_loop()
+    with await narrow_connection(server) as client:
+        await until(lambda: connections_of(server))
+        asked = b"GET /static/tenure.js HTTP/1.1\r\nHost: localhost\r\n" + more + b"\r\n"
+        sending = asyncio.create_task(loop.sock_sendall(client, asked * requests))
+        await until(lambda: not connections_of(server))
+        sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
+
+
+async def test_s8_a_live_client_that_does_not_read_is_disconnected(jobs, serving, narrow_server):
+    """uvicorn closes it after a ping that is not answered, but sends what is left first, and waits for ever."""
+    server, token = await serving.serve(), await serving.token("read")
+    connection = await narrow_connection(server)
+    live = await server.live(token, max_queue=1, sock=connection)
+    await live.send(type="subscribe", topics=[f"{n}{'x' * 50}" for n in range(1000)])
+    await until(lambda: not connections_of(server))
+
+
+def test_s8_a_client_that_reads_slowly_keeps_its_connection(monkeypatch):
+    unsent, calls = iter([LEAST_TAKEN * n for n in (4, 3, 3, 2, 2, 1.1)]), []
+
+    class Slow(ReaderDeadline):
+        loop = SimpleNamespace(call_later=lambda _, call, *given: calls.append((call, given)))
+        transport = SimpleNamespace(get_write_buffer_size=lambda: next(unsent), abort=lambda: calls.append("abort"))
+
+    Slow().pause_writing()
+    for _ in range(3):
+        assert "abort" not in calls
+        call, given = calls.pop()
+        call(*given)
+    assert calls == ["abort"]
 
 
 async def test_s8_connections_that_are_used_stay(jobs, serving, monkeypatch):

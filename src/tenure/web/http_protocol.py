@@ -5,21 +5,43 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from typing import Any
 
+import h11
+from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from uvicorn.server import ServerState
+
+from tenure.web.reader_deadline import ReaderDeadline
 
 HEAD_WITHIN = 10.0
 """Seconds for the head of a request. For its body there is a time of its own."""
 
 
-class HttpProtocol(H11Protocol):
+class WebSocketProtocol(ReaderDeadline, WebSocketsSansIOProtocol):
+    pass
+
+
+class HttpProtocol(ReaderDeadline, H11Protocol):
     """Of this implementation, because it also bounds the size of a head."""
 
     _expiry: asyncio.TimerHandle | None = None
 
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self.ws_protocol_class = WebSocketProtocol
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         _send_at_once(transport)
+        transport.set_write_buffer_limits(high=0)  # writing pauses whenever the client has not taken everything
         self._expect_request()
 
     def data_received(self, data: bytes) -> None:
@@ -29,6 +51,15 @@ class HttpProtocol(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._cancel_expiry()
         super().connection_lost(exc)
+
+    def handle_websocket_upgrade(self, event: h11.Request) -> None:
+        """The transport does not tell its next protocol that writing is paused."""
+        super().handle_websocket_upgrade(event)
+        if self.flow.write_paused:
+            self._stop_waiting()
+            next_protocol = self.transport.get_protocol()
+            assert isinstance(next_protocol, WebSocketProtocol)
+            next_protocol.pause_writing()
 
     def _expect_request(self) -> None:
         """While none is being answered. More data does not extend the time; between requests, uvicorn's keep-alive applies."""
