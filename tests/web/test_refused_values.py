@@ -17,7 +17,7 @@ from starlette.requests import Request
 from tenure import Tenure, WorkflowContext
 from tenure.web.api_routes import ApiRoute
 from tenure.web.problems import Problem
-from tenure.web.request_parsing import read_body
+from tenure.web.request_parsing import LARGEST_BODY, read_body
 from tenure.web.route_table import ROUTES
 from tests.web.test_openapi import check
 
@@ -215,5 +215,5 @@ async def test_a_length_of_the_body_that_is_not_a_number(length):
     """uvicorn refuses them; a server of another kind may pass them on."""
     scope = {"type": "http", "method": "POST", "headers": [(b"content-length", length.encode("latin-1"))]}
     with pytest.raises(Problem) as caught:
-        await read_body(Request(scope))
+        await read_body(Request(scope), LARGEST_BODY)
     assert caught.value.status == 413

@@ -21,9 +21,11 @@ from tenure.store.migrator import roles_sql
 from tenure.web import Principal, create_app, tracker_token
 from tenure.web.api.job_filters import JobsQuery
 from tenure.web.http_protocol import HttpProtocol
+from tenure.web.openapi import document
 from tenure.web.problems import Problem
 from tenure.web.reader_deadline import LEAST_TAKEN, ReaderDeadline
 from tenure.web.request_parsing import parse_query
+from tenure.web.route_table import ROUTES
 from tenure.web.security.hosts import hostname, is_loopback
 from tenure.web.security.origins import is_same_origin
 from tenure.web.security.redaction import REDACTED, Redaction
@@ -339,6 +341,28 @@ async def test_s8_a_body_that_does_not_arrive_is_given_up(jobs, serving, monkeyp
     )
     assert b"408" in await asyncio.wait_for(reader.readline(), 10)
     writer.close()
+
+
+@pytest.mark.parametrize(
+    ("more", "body"),
+    [(b"Content-Length: 4097", b""), (b"Transfer-Encoding: chunked", b"1001\r\n" + b"x" * 4097 + b"\r\n")],
+)
+async def test_s8_strangers_may_send_a_small_body_only(jobs, serving, more, body):
+    """It is refused before all of it has arrived: 300 of 1 MiB that never ended made the server grow by 219 MB."""
+    server = await serving.serve()
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(
+        b"POST /_api/session HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" + more + b"\r\n\r\n" + body
+    )
+    assert b" 413 " in await reader.readline()
+    assert b"the body is larger than 4096 bytes" in await reader.readuntil(b"}")
+    writer.close()
+
+
+def test_s8_only_strangers_have_the_small_limit():
+    assert {(route.scope is None, route.largest_body) for route in ROUTES} == {(True, 4096), (False, 1024 * 1024)}
+    described = document()["paths"]["/_api/session"]["post"]["responses"]
+    assert described["413"]["description"] == "The body is larger than 4 KiB."
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from typing import Any, Literal, Union, get_args, get_type_hints
 from pydantic import BaseModel, ConfigDict
 from starlette.requests import Request
 
+from tenure.web.request_parsing import LARGEST_BODY, LARGEST_BODY_OF_STRANGERS
 from tenure.web.security.audit_log import AuditTrail
 from tenure.web.security.principal import Principal, Scope
 from tenure.web.services import WebServices
@@ -147,6 +148,11 @@ class ApiRoute:
     @property
     def changes(self) -> bool:
         return self.method not in ("GET", "HEAD")
+
+    @property
+    def largest_body(self) -> int:
+        """In bytes."""
+        return LARGEST_BODY_OF_STRANGERS if self.scope is None else LARGEST_BODY
 
     @property
     def is_probe(self) -> bool:

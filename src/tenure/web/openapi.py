@@ -33,8 +33,12 @@ EVERYWHERE = {
     431: "The address and the headers have more than 16 KiB together.",
 }
 """Also on routes that need no token."""
-BODY_ERRORS = {400: "The request cannot be read.", 408: "The body did not arrive in time.", 413: "The body is larger than 1 MiB.",
-               415: "The body is not JSON."}  # fmt: skip
+BODY_ERRORS = {
+    400: "The request cannot be read.",
+    408: "The body did not arrive in time.",
+    413: "The body is larger than 1 MiB, or 4 KiB on a route that needs no token.",
+    415: "The body is not JSON.",
+}
 
 
 @cache
@@ -162,9 +166,13 @@ def _responses(route: ApiRoute, references: dict[str, dict[str, Any]]) -> dict[s
     answers = {str(route.success): success}
     problem = {"content": {MEDIA_TYPE: {"schema": references[PROBLEM]}}}
     common = {422: COMMON[422], 503: COMMON[503]} if route.scope is None else COMMON
-    for status, text in {**common, **EVERYWHERE, **(BODY_ERRORS if route.changes else {}), **route.statuses}.items():
+    for status, text in {**common, **EVERYWHERE, **(_body_errors(route) if route.changes else {}), **route.statuses}.items():
         if status < 300:
             answers[str(status)] = {**success, "description": text} if status != 204 else {"description": text}
         else:
             answers[str(status)] = {"description": text, **problem}
     return answers
+
+
+def _body_errors(route: ApiRoute) -> dict[int, str]:
+    return {**BODY_ERRORS, 413: f"The body is larger than {route.largest_body // 1024} KiB."}

@@ -68,7 +68,7 @@ class Endpoint:
         if route.query is not None:
             given["query"] = parsed
         if route.changes:
-            parsed = await parse_body(request, route.body, required=route.body_required)
+            parsed = await parse_body(request, route.body, required=route.body_required, largest=route.largest_body)
             if route.body is not None:
                 given["body"] = parsed
         return await self._carried_out(call, given)

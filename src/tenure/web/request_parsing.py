@@ -16,6 +16,7 @@ from tenure.model.payloads import check_json_text, clean_text
 from tenure.web.problems import FieldProblem, Problem, invalid, invalid_value
 
 LARGEST_BODY = 1024 * 1024  # bytes
+LARGEST_BODY_OF_STRANGERS = 4 * 1024  # of routes that need no token: anyone may keep the server waiting for the rest of it
 MOST_PARAMETERS = 100  # of a query
 LONGEST_NAME = 200  # characters of a name that is reported
 LONGEST_NUMBER = 18  # digits of a length: Python refuses to read very long ones
@@ -74,8 +75,8 @@ def is_list(model: type[BaseModel], name: str) -> bool:
     return any(get_origin(annotation) is list for annotation in annotations)
 
 
-async def parse_body(request: Request, model: type[BaseModel] | None, *, required: bool) -> BaseModel | None:
-    raw = await read_body(request)
+async def parse_body(request: Request, model: type[BaseModel] | None, *, required: bool, largest: int) -> BaseModel | None:
+    raw = await read_body(request, largest)
     if model is None:
         if raw.strip() not in (b"", b"{}"):
             message = "this route takes no body: leave it out"
@@ -114,19 +115,19 @@ def check_json(request: Request) -> None:
         raise Problem(415, "content-type", message, [{"path": "header.Content-Type", "message": message}])
 
 
-async def read_body(request: Request) -> bytes:
+async def read_body(request: Request, largest: int) -> bytes:
     """Refuses a large body before all of it has arrived."""
     declared = request.headers.get("content-length", "0")
-    if not declared.isdecimal() or len(declared) > LONGEST_NUMBER or int(declared) > LARGEST_BODY:
-        raise _too_large()
+    if not declared.isdecimal() or len(declared) > LONGEST_NUMBER or int(declared) > largest:
+        raise _too_large(largest)
     parts: list[bytes] = []
     size = 0
     try:
         async with asyncio.timeout(BODY_WITHIN):
             async for part in request.stream():
                 size += len(part)
-                if size > LARGEST_BODY:
-                    raise _too_large()
+                if size > largest:
+                    raise _too_large(largest)
                 parts.append(part)
     except TimeoutError:
         raise Problem(408, "timeout", f"the body did not arrive within {BODY_WITHIN:g} s: send it again") from None
@@ -135,9 +136,9 @@ async def read_body(request: Request) -> bytes:
     return b"".join(parts)
 
 
-def _too_large() -> Problem:
+def _too_large(largest: int) -> Problem:
     return Problem(
-        413, "too-large", f"the body is larger than {LARGEST_BODY} bytes: store big data elsewhere and pass a reference to it"
+        413, "too-large", f"the body is larger than {largest} bytes: store big data elsewhere and pass a reference to it"
     )
 
 
