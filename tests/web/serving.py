@@ -26,12 +26,12 @@ class Server:
         self._asgi = asgi
         self._stack = stack
 
-    async def start(self, port: int = 0) -> Server:
+    async def start(self, port: int = 0, *, most_connections: int | None = None) -> Server:
         listening = socket.create_server(("127.0.0.1", port))
         self.port = listening.getsockname()[1]
         config = uvicorn.Config(
             self._asgi, http=HttpProtocol, log_config=None, access_log=False, lifespan="on", ws_max_size=65536,
-            timeout_graceful_shutdown=2,
+            timeout_graceful_shutdown=2, limit_concurrency=most_connections,
         )  # fmt: skip
         self._server = uvicorn.Server(config)
         self._server.install_signal_handlers = lambda: None

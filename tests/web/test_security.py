@@ -26,13 +26,17 @@ from tenure.web.problems import Problem
 from tenure.web.reader_deadline import LEAST_TAKEN, ReaderDeadline
 from tenure.web.request_parsing import parse_query
 from tenure.web.route_table import ROUTES
+from tenure.web.security.headers import HEADERS
 from tenure.web.security.hosts import hostname, is_loopback
 from tenure.web.security.origins import is_same_origin
 from tenure.web.security.redaction import REDACTED, Redaction
 from tenure.web.server import WebServerOptions, serve
+from tenure.web.web_app import WebApp
+from tenure.web.web_options import WebOptions
 from tests.planted_secrets import PAYLOAD
 from tests.store.database import Database
 from tests.waiting import until
+from tests.web.serving import Server
 from tests.web.test_jobs import send
 
 SOURCE = Path(tenure.web.__file__).parent
@@ -223,6 +227,65 @@ async def test_s6_every_answer_has_strict_headers(jobs, serving):
         assert answer.headers["referrer-policy"] == "no-referrer"
         assert answer.headers["cross-origin-opener-policy"] == "same-origin"
         assert answer.headers["cache-control"] == "no-store"
+
+
+def assert_is_a_problem(answer: bytes, status: int) -> None:
+    """An answer as it was sent."""
+    head, _, body = answer.partition(b"\r\n\r\n")
+    first, *lines = head.decode().lower().split("\r\n")
+    fields = dict(line.split(": ", 1) for line in lines)
+    assert first.split()[1] == str(status), answer
+    assert fields["content-type"] == "application/problem+json", answer
+    assert fields.items() >= {(name.lower(), value.lower()) for name, value in HEADERS.items()}
+    assert json.loads(body)["status"] == status
+
+
+@pytest.mark.parametrize("method", ["FOO", "PROPFIND", "X" * 500])
+@pytest.mark.parametrize(
+    "path", ["/_api/jobs", "/_api/jobs/x/cancel", "/", "/static/tenure.js", "/_api/openapi.json", "/nonsense"]
+)
+async def test_s6_a_method_that_no_route_has_gets_a_problem_document(jobs, serving, method, path):
+    server = await serving.serve()
+    answer = await raw_answer(server, f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+    assert_is_a_problem(answer, 404 if path == "/nonsense" else 405)
+
+
+async def raw_answer(server, sent: bytes) -> bytes:
+    """Until the server closes the connection."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(sent)
+    answer = await asyncio.wait_for(reader.read(), 20)
+    writer.close()
+    return answer
+
+
+async def test_s6_what_is_not_http_gets_a_problem_document(jobs, serving):
+    server = await serving.serve()
+    assert_is_a_problem(await raw_answer(server, b"\x16\x03\x01\x02\x00\r\n\r\n"), 400)
+    assert_is_a_problem(await raw_answer(server, b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"), 400)
+    # Of a body that was announced but is not one, after the answer to its head: there is nothing more to say.
+    chunked = b"POST /_api/queues/x/pause HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(chunked)
+    assert b" 401 " in await asyncio.wait_for(reader.readline(), 20)
+    writer.write(b"zz\r\n")
+    assert b" 400 " not in await asyncio.wait_for(reader.read(), 20)
+    writer.close()
+
+
+async def test_s6_a_full_server_answers_with_a_problem_document(jobs, serving):
+    server = await Server(WebApp(serving.app, WebOptions()), serving.stack).start(most_connections=2)
+    serving.stack.push_async_callback(server.stop)
+    asked = b"GET /_api/healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    held = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(2)]
+    await until(lambda: len(connections_of(server)), is_=2)
+    answer = await raw_answer(server, asked)
+    assert_is_a_problem(answer, 503)
+    assert b"retry-after: 1\r\n" in answer.lower()
+    for _, writer in held:
+        writer.close()
+    await until(lambda: not connections_of(server))
+    assert b" 200 " in (await raw_answer(server, asked))
 
 
 async def test_s6_hostile_text_is_never_markup(app, serving):

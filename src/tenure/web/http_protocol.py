@@ -4,16 +4,22 @@ would add up until no one else is let in."""
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from typing import Any
 
 import h11
+from starlette.responses import Response
 from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import ServerState
 
+from tenure.web.problems import Problem
 from tenure.web.reader_deadline import ReaderDeadline
+from tenure.web.security.headers import add_headers
+
+log = logging.getLogger("tenure")
 
 HEAD_WITHIN = 10.0
 """Seconds for the head of a request. For its body there is a time of its own."""
@@ -37,6 +43,8 @@ class HttpProtocol(ReaderDeadline, H11Protocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self.ws_protocol_class = WebSocketProtocol
+        self._most, self.limit_concurrency = self.limit_concurrency, None  # uvicorn refuses in plain text
+        self._served, self.app = self.app, self._serve
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -61,6 +69,25 @@ class HttpProtocol(ReaderDeadline, H11Protocol):
             assert isinstance(next_protocol, WebSocketProtocol)
             next_protocol.pause_writing()
 
+    async def _serve(self, scope: Any, receive: Any, send: Any) -> None:
+        app: Any = self._served
+        if self._is_full():
+            log.warning("request refused", extra={"reason": "too-many-connections", "most": self._most})
+            app = _refusal(_too_many_connections())
+        await app(scope, receive, send)
+
+    def _is_full(self) -> bool:
+        return self._most is not None and max(len(self.connections), len(self.tasks)) > self._most
+
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002
+        """As uvicorn does, but with a problem document and our headers. The parser has failed: no more is read."""
+        if self.conn.our_state is h11.SEND_RESPONSE or self.conn.our_state is h11.IDLE:
+            response = _refusal(_malformed())
+            head = h11.Response(status_code=response.status_code, headers=response.raw_headers, reason=b"Bad Request")
+            for event in (head, h11.Data(data=bytes(response.body)), h11.EndOfMessage()):
+                self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+
     def _expect_request(self) -> None:
         """While none is being answered. More data does not extend the time; between requests, uvicorn's keep-alive applies."""
         if self.cycle is not None and not self.cycle.response_complete:
@@ -77,6 +104,22 @@ class HttpProtocol(ReaderDeadline, H11Protocol):
         if self._expiry is not None:
             self._expiry.cancel()
             self._expiry = None
+
+
+def _refusal(problem: Problem) -> Response:
+    """After which the connection is closed."""
+    response = add_headers(problem.response())
+    response.headers["Connection"] = "close"
+    return response
+
+
+def _too_many_connections() -> Problem:
+    detail = "the server has as many connections as it can serve: try again later"
+    return Problem(503, "too-many-connections", detail, headers={"Retry-After": "1"})
+
+
+def _malformed() -> Problem:
+    return Problem(400, "malformed", "this is not a request of HTTP/1.1, or its head is too large: send a valid one")
 
 
 def _send_at_once(transport: asyncio.Transport) -> None:

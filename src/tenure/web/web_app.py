@@ -26,12 +26,22 @@ from tenure.web.web_options import Authorize, WebOptions
 if TYPE_CHECKING:
     from tenure.app import Tenure
 
-METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT")
+LONGEST_METHOD = 20  # characters that are repeated in an answer
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
+
+
+class _AnyMethod:
+    """Of a function, Starlette serves GET only, or the methods of a list; it answers all others itself, in plain text."""
+
+    def __init__(self, respond: Callable[[Request], Response]) -> None:
+        self._respond = respond
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._respond(Request(scope))(scope, receive, send)
 
 
 class WebApp:
@@ -44,7 +54,7 @@ class WebApp:
         routes = [Route(f"/_api{one.path}", Endpoint(one, self.services).respond, methods=[one.method]) for one in ROUTES]
         routes += [Route("/static/{name:path}", self._static, methods=["GET"]), Route("/", self._dashboard, methods=["GET"])]
         self._routes = routes
-        others = [Route(path, self._wrong_method, methods=METHODS) for path in dict.fromkeys(route.path for route in routes)]
+        others = [Route(path, _AnyMethod(self._wrong_method)) for path in dict.fromkeys(route.path for route in routes)]
         self._router = Router(
             [*routes, *others, WebSocketRoute("/_api/live", live_endpoint(self.services))],
             redirect_slashes=False,
@@ -110,11 +120,11 @@ class WebApp:
         assert response is not None
         return add_headers(response)
 
-    async def _wrong_method(self, request: Request) -> Response:
+    def _wrong_method(self, request: Request) -> Response:
         """For paths that exist, with methods that they do not have."""
         matching = [route for route in self._routes if route.matches(request.scope)[0] is not Match.NONE]
         allowed = ", ".join(sorted({method for route in matching for method in route.methods or ()}))
-        detail = f"{request.method} is not possible here: use {allowed}; /_api/openapi.json lists all routes"
+        detail = f"{request.method[:LONGEST_METHOD]} is not possible here: use {allowed}; /_api/openapi.json lists all routes"
         return add_headers(Problem(405, "method-not-allowed", detail, headers={"Allow": allowed}).response())
 
     async def _not_found(self, scope: Scope, receive: Receive, send: Send) -> None:
