@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
+import threading
 from typing import Annotated, Any
 
 import pytest
@@ -12,6 +14,8 @@ from pydantic import BaseModel, Field
 from tenure import Tenure
 from tenure.web import argument_checks
 from tenure.web.argument_checks import MOST_AT_ONCE, WITHIN, ArgumentCheck, TooSlow
+from tenure.web.check_thread import CheckThread
+from tests.waiting import until
 from tests.web.serving import Serving
 
 
@@ -77,6 +81,40 @@ async def test_large_arguments_are_checked_too(serving: Serving, sql):
     wrong = await web.post("/jobs/sum/dispatch", json={"args": {"all": [*fitting, "x"]}})
     assert (wrong.status_code, [one["path"] for one in wrong.json()["errors"]]) == (422, [f"args.all.{len(fitting)}"])
     assert (await web.post("/jobs/sum/dispatch", json={"args": {"all": fitting}})).status_code == 202
+
+
+async def test_of_each_token_one_check_of_large_arguments_waits(serving: Serving, sql):
+    """Any number of them used to wait, each for seconds, and those of others behind them."""
+    await publish(sql, "sum", {"properties": {"all": {"type": "array", "items": {"type": "integer"}}}})
+    server, thread, ended = await serving.serve(), argument_checks._thread, threading.Event()
+    first, second = [await server.client(await serving.token("operate", name)) for name in ("first", "second")]
+    large = {"args": {"all": [1] * 2 * MOST_AT_ONCE}}
+    thread._executor.submit(ended.wait)
+    try:
+        kept = [asyncio.create_task(web.post("/jobs/sum/dispatch", json=large)) for web in (first, second)]
+        await until(lambda: len(thread._waiting), is_=2)
+        refused = await first.post("/jobs/sum/dispatch", json=large)
+        assert (refused.status_code, refused.headers["retry-after"]) == (429, "5")
+        assert refused.json()["detail"] == "other arguments that you have sent wait to be checked: wait 5 s and try again"
+        assert (await first.post("/jobs/sum/dispatch", json={"args": {"all": [1]}})).status_code == 202
+        assert len(thread._waiting) == 2
+    finally:
+        ended.set()
+    assert [(await one).status_code for one in kept] == [202, 202]
+    assert not thread._waiting
+    assert (await first.post("/jobs/sum/dispatch", json=large)).status_code == 202
+
+
+async def test_a_check_that_is_no_longer_wanted_does_not_wait():
+    thread, ended = CheckThread(), threading.Event()
+    thread._executor.submit(ended.wait)
+    waiting = asyncio.create_task(thread.run(lambda: 1, 5.0))
+    await until(lambda: thread._waiting)
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    assert not thread._waiting
+    ended.set()
+    assert await thread.run(lambda: 2, 5.0) == 2
 
 
 async def test_arguments_that_take_too_long_to_check_are_refused(serving: Serving, sql, monkeypatch):

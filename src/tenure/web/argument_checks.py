@@ -3,14 +3,12 @@ other addresses or files, nor keep it busy. The worker checks them again."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import ContextVar
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Annotated, Any
 
 from jsonschema import Draft202012Validator, FormatChecker
@@ -22,6 +20,7 @@ from pydantic_core import SchemaError as NotRegex
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
+from tenure.web.check_thread import CheckThread
 from tenure.web.problems import FieldProblem
 
 MOST_AT_ONCE = 1000
@@ -50,8 +49,7 @@ class _Ended(Exception):  # noqa: N818 - never leaves this module
     """The time for the check is over."""
 
 
-_checker = ThreadPoolExecutor(1, "tenure-check")
-"""One thread for all: what it computes slows the event loop down, and more of them would stop it."""
+_thread = CheckThread()
 
 
 class ArgumentCheck:
@@ -70,11 +68,11 @@ class ArgumentCheck:
         self._validator = _Validator(given, registry=Registry())
 
     async def problems(self, value: Any, where: str) -> list[FieldProblem]:
-        """What does not fit, at most 20. Raises `TooSlow`."""
+        """What does not fit, at most 20. Raises `TooSlow`, and a problem if the caller has another large value that waits."""
         if not _is_large(value):
             with suppress(TooSlow):
                 return self.problems_within(AT_ONCE_WITHIN, value, where)
-        return await asyncio.get_running_loop().run_in_executor(_checker, self.problems_within, WITHIN, value, where)
+        return await _thread.run(partial(self.problems_within, WITHIN, value, where), WITHIN)
 
     def problems_within(self, seconds: float, value: Any, where: str) -> list[FieldProblem]:
         """The same in this thread."""

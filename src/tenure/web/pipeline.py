@@ -16,6 +16,7 @@ from tenure.client.json_values import to_json_value
 from tenure.model.errors import ConfigError, StoreUnavailable
 from tenure.model.ids import uuid7
 from tenure.store.audit import AuditSource
+from tenure.web import check_thread
 from tenure.web.api_routes import ApiCall, ApiRoute, Reply
 from tenure.web.problems import Problem, internal_error, of_error
 from tenure.web.request_parsing import parse_body, parse_query, refuse_nul
@@ -59,6 +60,7 @@ class Endpoint:
     async def _answer(self, request: Request, services: WebServices) -> Response:
         route = self._route
         principal = await self._admitted(request, services)
+        check_thread.caller.set(principal.account)
         call = ApiCall(request=request, services=services, principal=principal, path=request.path_params)
         given: dict[str, Any] = {}
         refuse_nul(
