@@ -3,9 +3,11 @@ out."""
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, get_args
 from urllib.parse import quote
 from uuid import uuid4
@@ -14,11 +16,18 @@ import pytest
 from pydantic import BaseModel
 from starlette.requests import Request
 
-from tenure import Tenure, WorkflowContext
+import tenure
+from tenure import NotPossible, Tenure, WorkflowContext
+from tenure.client import replays
+from tenure.model import errors
+from tenure.store.faults import StatementTimeout
 from tenure.web.api_routes import ApiRoute
-from tenure.web.problems import Problem
+from tenure.web.live import websocket
+from tenure.web.problems import Problem, of_error
 from tenure.web.request_parsing import LARGEST_BODY, read_body
 from tenure.web.route_table import ROUTES
+from tenure.web.security.authentication import Authenticator
+from tenure.web.security.rate_limits import too_many
 from tests.web.test_openapi import check
 
 TEXTS = ["", " ", "\0", "x" * 3000, "-1", "1e400", "9" * 40, "nonsense", "tenure.x", '["x"]', '{"password": "x"}', "[redacted]"]
@@ -44,10 +53,16 @@ BODIES: dict[str, dict[str, Any]] = {
 }
 
 WAY_OUT = re.compile(
-    r"[:;,] (add|ask|change|correct|create|filter|give|leave|name|remove|send|shorten|start|store|use|but must|it must|there are"
-    r"|did you mean|flatten|but needs) "
+    r"[:;,] (add|ask|cancel|change|check|close|complete|connect|correct|create|declare|delete|filter|find|follow|fork|give|leave"
+    r"|list|name|narrow|open|remove|resume|retry|run|send|shorten|start|store|subscribe|try|use|wait|but must|it must|there are"
+    r"|did you mean|flatten|but needs|(GET )?/\S+ (lists|has)|`tenure [^`]+` (lists|makes|prints|shows)|or try)\b"
 )
 """What the last part of a problem's detail begins with."""
+
+WITH_PLACES = frozenset({400, 406, 413, 415, 422})
+"""Statuses of refused values."""
+
+REFUSED = WITH_PLACES | {401, 403, 404, 405, 408, 409, 421, 429, 431, 503}
 
 
 @pytest.fixture
@@ -117,7 +132,9 @@ def judged(route: ApiRoute, answer: Any, wanted: str) -> bool:
     """Whether the value was refused. It must not be refused without its place."""
     check(answer, route.method, f"/_api{route.openapi_path}")
     assert answer.status_code < 500, answer.text
-    if answer.status_code not in (400, 406, 413, 415, 422):
+    if answer.status_code in REFUSED:
+        assert WAY_OUT.search(answer.json()["detail"]), answer.text
+    if answer.status_code not in WITH_PLACES:
         return False
     assert any(is_at(place, wanted) for place in places(answer.json(), answer)), (wanted, answer.text)
     return True
@@ -145,8 +162,6 @@ async def test_a_refused_member_of_a_body(stage, sql, route, at):
         path = path_of(route, job_for(route, sql))
         body = replaced(BODIES.get(route.name, {}), at, value)
         answer = await stage.request(route.method, path, content=json.dumps(body), headers={"content-type": "application/json"})
-        if answer.status_code == 401:
-            continue  # of a session: a token that is not valid
         refused += judged(route, answer, wanted)
     assert refused
 
@@ -217,3 +232,99 @@ async def test_a_length_of_the_body_that_is_not_a_number(length):
     with pytest.raises(Problem) as caught:
         await read_body(Request(scope), LARGEST_BODY)
     assert caught.value.status == 413
+
+
+FOLDERS = ("client", "flow", "web")
+WITH_TEXT = {"Problem", "unauthorized", "invalid_value", "NotPossible", "ScheduleConflict"}
+
+
+def text_of(node: ast.expr) -> str | None:
+    """Of a text in the source, with an x for each value. None: it is none, or a slug."""
+    parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+    text = "".join(str(part.value) if isinstance(part, ast.Constant) else "x" for part in parts)
+    return text if isinstance(node, ast.JoinedStr | ast.Constant) and " " in text else None
+
+
+def refusals_in_source() -> Iterator[tuple[str, str]]:
+    """Where, and the text."""
+    source = Path(tenure.__file__).parent
+    for path in sorted(path for folder in FOLDERS for path in (source / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in WITH_TEXT:
+                is_internal = isinstance(node.args[0], ast.Constant) and node.args[0].value == 500
+                for text in [text for text in map(text_of, node.args) if text is not None and not is_internal]:
+                    yield f"{path.relative_to(source)}:{node.lineno}", text
+
+
+def test_every_refusal_in_the_source_ends_with_a_way_out():
+    """Also those that no request of these tests gets: of rates, outages, states of jobs, and live connections."""
+    found = list(refusals_in_source())
+    assert len(found) > 60
+    found = [(where, text) for where, text in found if not re.search(r"(^x|:) x$", text)]  # their last value is the way out
+    assert [(where, text) for where, text in found if not WAY_OUT.search(text)] == []
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        errors.JobNotFound(uuid4()),
+        errors.ScheduleNotFound("s"),
+        errors.KeyTaken({uuid4(): uuid4()}),
+        errors.JobsLocked([uuid4()], 5.0),
+        errors.JobsRefused({uuid4(): "no"}, 1),
+        errors.StoreUnavailable("no answer"),
+        errors.UnknownKind("x", ["xy"]),
+        StatementTimeout("canceled"),
+        too_many("too many", 3.0),
+        *(NotPossible([uuid4()], text) for text in replays._WAY_OUT.values()),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_an_error_of_the_client_has_a_way_out(error):
+    problem = of_error(error)
+    assert problem is not None
+    assert problem.status in REFUSED
+    assert WAY_OUT.search(problem.detail), problem.detail
+
+
+async def refused_live(server: Any, *messages: Any, token: str | None = None) -> str:
+    """The detail of the first error."""
+    live = await server.live(token)
+    for message in messages:
+        await live.connection.send(message if isinstance(message, str) else json.dumps(message))
+    answer = await live.until(lambda message: message["type"] == "error")
+    return str(answer["problem"]["detail"])
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "x", "[]", {"type": "nonsense"}, {"type": "subscribe"}, {"type": "subscribe", "topics": ["nonsense"]},
+        {"type": "subscribe", "topics": ["overview"]}, {"type": "unsubscribe", "topics": [None]},
+        {"type": "subscribe", "topics": ["queue:b"]}, {"type": "subscribe", "topics": ["x"] * 1001},
+    ],
+    ids=str,
+)  # fmt: skip
+async def test_a_refused_message_of_a_live_connection_is_answered_with_a_way_out(serving, message):
+    server, token = await serving.serve(), await serving.token("read", queues=["a"])
+    assert WAY_OUT.search(detail := await refused_live(server, message, token=token)), detail
+
+
+@pytest.mark.parametrize("first", ["x", {"type": "subscribe"}, {"type": "auth"}, {"type": "auth", "token": "tnr_wrong"}], ids=str)
+async def test_a_live_connection_without_a_token_is_answered_with_a_way_out(serving, first):
+    assert WAY_OUT.search(detail := await refused_live(await serving.serve(), first)), detail
+
+
+async def test_a_live_connection_that_ends_is_told_a_way_out(serving, monkeypatch):
+    monkeypatch.setattr(websocket, "LARGEST_MESSAGE", 100)
+    monkeypatch.setattr(websocket, "RECHECK", 0.1)
+    server, token = await serving.serve(), await serving.token("read")
+    assert WAY_OUT.search(detail := await refused_live(server, "x" * 101, token=token)), detail
+
+    async def invalid(*given: Any) -> bool:
+        return False
+
+    monkeypatch.setattr(Authenticator, "still_valid", invalid)
+    detail = await refused_live(server, token=token)
+    assert detail == "the token is no longer valid: connect again with another one"
+    assert WAY_OUT.search(detail)

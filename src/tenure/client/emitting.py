@@ -77,7 +77,7 @@ async def signal_job(runtime: ClientRuntime, job_id: UUID, name: str, payload: A
         return
     if not await session.fetch(jobs.find(str(job_id))):
         raise JobNotFound(job_id)
-    raise NotPossible([job_id], "is over: signals can only be sent to live workflows")
+    raise NotPossible([job_id], "is over: send signals to live workflows only")
 
 
 def _checked_name(name: str, what: str) -> str:

@@ -30,7 +30,7 @@ log = logging.getLogger("tenure")
 _WAY_OUT = {
     State.RUNNING: "is running: cancel it first, or wait until it ends",
     State.BLOCKED: "is blocked by other jobs: it runs when they are done; cancel or delete those that will never finish",
-    State.WAITING: "waits for an event or another job: it continues by itself when that happens",
+    State.WAITING: "waits for an event or another job: wait, it continues by itself when that happens",
 }
 
 

@@ -88,7 +88,7 @@ class Workflows:
                 session.notify(Wakeup.new_jobs(row.queue))
                 return []
             if not row.held:
-                raise NotPossible([id_], f"is {row.state} and not held: it continues by itself")
+                raise NotPossible([id_], f"is {row.state} and not held: wait, it continues by itself")
             return batch
 
         await persist([id_], ask)

@@ -55,7 +55,7 @@ async def _live_link(access: Access, given: UUID) -> JobRow:
     if not rows:
         raise JobNotFound(given)
     if State(rows[0].state).finished:
-        raise NotPossible([given], f"belongs to a chain that has ended ({rows[0].state}): only a live chain can be completed")
+        raise NotPossible([given], f"belongs to a chain that has ended ({rows[0].state}): complete live chains only")
     return rows[0]
 
 

@@ -119,7 +119,7 @@ class JobNotFound(TenureError):  # noqa: N818 - reads as the fact it states
 
     def _told(self) -> str:
         reasons = "it was deleted, its retention is over, or the transaction that enqueued it has not committed"
-        return f"job {self.job_id} does not exist: {reasons}"
+        return f"job {self.job_id} does not exist: check the id; or {reasons}"
 
 
 class InvalidJobId(JobNotFound):

@@ -78,7 +78,7 @@ class KindDirectory:
         found = {name: kind.queue for name, kind in self._own.items()}
         found |= {known.kind.name: known.kind.queue for known in await self.find_all()}
         near = get_close_matches(name, [one for one, queue in found.items() if principal.sees(kind=one, queue=queue)], n=3)
-        hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "a worker publishes its kinds when it starts"
+        hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "start a worker that defines it"
         return Problem(404, "unknown-kind", f"no worker has published a kind {name[:200]!r}: {hint}")
 
 

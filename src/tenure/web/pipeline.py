@@ -47,7 +47,9 @@ class Endpoint:
         except ConfigError as error:
             log.error("web server is not configured", extra={"error": str(error)})  # noqa: TRY400 - the message is enough
             return add_headers(
-                Problem(503, "not-configured", "the server has no valid settings; its log has the reason").response()
+                Problem(
+                    503, "not-configured", "the server has no valid settings: correct them, its log has the reason"
+                ).response()
             )
         try:
             response = await self._answer(request, services)

@@ -132,7 +132,9 @@ async def read_body(request: Request, largest: int) -> bytes:
     except TimeoutError:
         raise Problem(408, "timeout", f"the body did not arrive within {BODY_WITHIN:g} s: send it again") from None
     except ClientDisconnect:
-        raise Problem(400, "disconnected", "the client closed the connection before the body had arrived") from None
+        raise Problem(
+            400, "disconnected", "the client closed the connection before the body had arrived: send it again"
+        ) from None
     return b"".join(parts)
 
 

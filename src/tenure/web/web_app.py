@@ -110,7 +110,7 @@ class WebApp:
     async def _static(self, request: Request) -> Response:
         response = static_response(request, request.path_params["name"])
         if response is None:
-            return add_headers(Problem(404, "not-found", "there is no such file: the dashboard is at /").response())
+            return add_headers(Problem(404, "not-found", "there is no such file: open / for the dashboard").response())
         response.headers.update(cors_headers(request.headers.get("origin"), self.options.allowed_origins))
         return add_headers(response)
 

@@ -47,7 +47,9 @@ async def readyz(call: ApiCall) -> Health:
     try:
         await call.services.check_reachable()
     except StoreUnavailable:
-        raise Problem(503, "database-unavailable", "PostgreSQL does not answer: wait", headers={"Retry-After": "1"}) from None
+        raise Problem(
+            503, "database-unavailable", "PostgreSQL does not answer: try again later", headers={"Retry-After": "1"}
+        ) from None
     return {"status": "ok"}
 
 

@@ -91,7 +91,7 @@ class LiveSocket:
             return None
         token = message.get("token")
         if message.get("type") != "auth" or not isinstance(token, str):
-            raise Problem(401, "unauthorized", 'send {"type": "auth", "token": "..."} first')
+            raise Problem(401, "unauthorized", 'the first message has no token: send {"type": "auth", "token": "..."}')
         self._token = token
         return await self._services.authenticator.of_token(token, address)
 
@@ -140,7 +140,7 @@ class LiveSocket:
             case "auth":
                 pass  # a client with a token cannot know that a cookie, a header or its address has identified it already
             case _:
-                raise Problem(422, "unknown-message", "the type must be subscribe, unsubscribe or ping")
+                raise Problem(422, "unknown-message", "the type of the message is not known: use subscribe, unsubscribe or ping")
 
     def _subscribe(self, viewer: Viewer, given: Any, versions: dict[str, Any]) -> None:
         with _answered(viewer, given):
@@ -159,7 +159,7 @@ class LiveSocket:
         while True:
             await asyncio.sleep(RECHECK)
             if not await self._services.authenticator.still_valid(self._socket, viewer.principal, self._token):
-                raise Problem(401, "unauthorized", "the token is no longer valid")
+                raise Problem(401, "unauthorized", "the token is no longer valid: connect again with another one")
 
     async def _receive(self) -> dict[str, Any] | None:
         """None: the client is gone."""
@@ -169,13 +169,13 @@ class LiveSocket:
         text = received.get("text")
         data = received.get("bytes")
         if len(text or data or "") > LARGEST_MESSAGE:
-            raise Problem(413, "too-large", f"messages may have {LARGEST_MESSAGE} bytes")
+            raise Problem(413, "too-large", f"the message has more than {LARGEST_MESSAGE} bytes: send several smaller ones")
         try:
             message = json.loads(text if text is not None else "")
         except (ValueError, RecursionError):
             message = None
         if not isinstance(message, dict):
-            raise Problem(422, "unknown-message", "send JSON objects as text")
+            raise Problem(422, "unknown-message", "the message is not a JSON object: send one as text")
         return message
 
     async def _send(self, message: dict[str, Any]) -> None:
@@ -184,7 +184,7 @@ class LiveSocket:
 
     async def _fail(self, error: Exception) -> None:
         if isinstance(error, WebSocketDisconnect | TimeoutError | OSError):
-            problem = Problem(408, "timeout", "the client did not take its messages in time")
+            problem = Problem(408, "timeout", "the client did not take its messages in time: connect again")
         else:
             problem = of_error(error) or internal_error()
             if problem.status == 500:

@@ -56,7 +56,9 @@ class Authenticator:
     async def require(self, connection: HTTPConnection) -> Principal:
         principal = await self.find(connection)
         if principal is None:
-            raise unauthorized("give a token in the header `Authorization: Bearer ...`; `tenure tokens create` makes one")
+            raise unauthorized(
+                "this needs a token: send it in the header `Authorization: Bearer ...`; `tenure tokens create` makes one"
+            )
         return principal
 
     async def of_token(self, token: str, address: str) -> Principal:
@@ -130,7 +132,9 @@ def _rights(principal: Principal) -> tuple[object, ...]:
 def check_csrf(connection: HTTPConnection, principal: Principal) -> None:
     """The second defence of sessions, beside the check of the origin."""
     if principal.via == "session" and not same(connection.headers.get(CSRF_HEADER), principal.secret):
-        raise Problem(403, "csrf", "a session needs the header X-CSRF-Token with the value that GET /_api/session returns")
+        raise Problem(
+            403, "csrf", "the header X-CSRF-Token is not that of the session: send the `csrf` that GET /_api/session returns"
+        )
 
 
 def address_of(connection: HTTPConnection) -> str:

@@ -92,9 +92,9 @@ class Principal:
     def require_filter(self, *, kind: str | None, queue: str | None) -> None:
         """For actions by filter: it must not reach beyond what they may see."""
         if self.kinds is not None and kind not in self.kinds:
-            raise Problem(403, "limited", f"give one of the kinds of this token: {', '.join(sorted(self.kinds))}")
+            raise Problem(403, "limited", f"this token is limited to some kinds: give one of {', '.join(sorted(self.kinds))}")
         if self.queues is not None and queue not in self.queues:
-            raise Problem(403, "limited", f"give one of the queues of this token: {', '.join(sorted(self.queues))}")
+            raise Problem(403, "limited", f"this token is limited to some queues: give one of {', '.join(sorted(self.queues))}")
 
 
 LOCAL = Principal(name="local", scope=Scope.ADMIN, via="local", rate=0)
