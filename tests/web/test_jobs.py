@@ -9,6 +9,8 @@ from uuid import uuid4
 import psycopg
 import pytest
 
+from tenure.client.bulk import BulkAction
+from tenure.model.ids import uuid7
 from tenure.model.payloads import TOO_DEEP
 from tests.waiting import until
 
@@ -284,6 +286,53 @@ async def test_bulk_actions_count_first_and_are_carried_out_by_a_job(jobs, servi
         assert one["error"] == "canceled by tests: enough"
         done = await carried_out(web, action="delete", filter={"state": ["canceled"]})
         assert (done["changed"], untouched()) == (5, {"dead_letter": 1})
+
+
+@pytest.fixture
+def many(sql):
+    """1,201 jobs of a kind that no worker runs."""
+    sql(
+        "insert into tenure.jobs (id, kind, state, position, chain_id, input) select id, 'strange', 'pending', n, id, '{}'"
+        " from unnest(%s::uuid[]) with ordinality made (id, n)",
+        [uuid7() for _ in range(1201)],
+    )
+
+
+@pytest.fixture
+def batches(untouched, monkeypatch):
+    """What other connections see after each batch of a bulk action, and an event that ends the wait after the first one."""
+    seen, change = [], BulkAction.change
+    go_on = asyncio.Event()
+
+    async def spied(action, runtime, ids):
+        done = await change(action, runtime, ids)
+        seen.append((len(ids), untouched().get("canceled")))
+        await go_on.wait()
+        return done
+
+    monkeypatch.setattr(BulkAction, "change", spied)
+    return seen, go_on
+
+
+async def test_a_bulk_action_changes_all_matches_in_batches_that_are_committed_one_by_one(jobs, serving, many, batches):
+    """However many they are, it holds the locks of 500 jobs at most."""
+    seen, go_on = batches
+    go_on.set()
+    web = await serving.admin()
+    async with jobs.running():
+        done = await carried_out(web, action="cancel", filter={"kind": "strange"})
+    assert done == {"matched": 1201, "changed": 1201}
+    assert seen == [(500, 500), (500, 1000), (201, 1201)]
+
+
+async def test_a_bulk_action_that_is_canceled_leaves_the_batches_that_it_has_not_begun(jobs, serving, many, batches, untouched):
+    web = await serving.admin()
+    async with jobs.running():
+        body = {"action": "cancel", "filter": {"kind": "strange"}, "dry_run": False}
+        job_id = (await web.post("/jobs/bulk", json=body)).json()["job"]["id"]
+        await until(lambda: batches[0], is_=[(500, 500)])
+        assert (await web.post(f"/jobs/{job_id}/cancel")).status_code == 200
+    assert untouched() == {"canceled": 500, "pending": 701}
 
 
 async def test_bulk_replay_and_retry(jobs, serving, untouched):
