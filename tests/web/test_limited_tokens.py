@@ -5,9 +5,14 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import pytest
+
 from tenure import Context, Continue, Tenure, WorkflowContext
+from tenure.client.status import JobStatus
 from tenure.flow.chain_status import Chain
 from tenure.flow.chains import Chains
+from tenure.web.api import workflows
+from tenure.web.api_routes import ApiCall
 from tests.waiting import until
 from tests.web.serving import Serving
 from tests.web.test_jobs import send, state
@@ -183,8 +188,105 @@ async def test_a_workflow_of_others_gets_no_signal_through_a_link_of_its_chain(a
     async with app.running(queues=["default"]):
         await until(lambda: state(admin, job_id), is_="completed")
     web = await server.client(await serving.token("operate", queues=["default"]))
-    assert (await web.post(f"/workflows/{job_id}/signal", json={"name": "decide"})).status_code == 409
+    assert (await web.post(f"/workflows/{job_id}/signal", json={"name": "decide"})).status_code == 404
     assert (await admin.post(f"/workflows/{job_id}/signal", json={"name": "decide"})).status_code == 200
+
+
+def ids_in(text: str) -> set[str]:
+    return set(re.findall("[0-9a-f]{8}-[0-9a-f-]{27}", text))
+
+
+@pytest.fixture
+def apply_and_review(app: Tenure) -> Tenure:
+    """A workflow that is continued by one that tokens for the queue `default` may not see."""
+
+    @app.workflow(queue="hidden")
+    async def review(ctx: WorkflowContext) -> Any:
+        return await ctx.wait_for_signal("decide")
+
+    @app.workflow
+    async def apply_for(ctx: WorkflowContext) -> Continue[Any]:
+        return Continue(review)
+
+    return app
+
+
+LIMITS = pytest.mark.parametrize("limits", [{"kinds": ["apply_for"]}, {"queues": ["default"]}], ids=["kinds", "queues"])
+WORKFLOW_ACTIONS = {"cancel": {"force": True}, "signal": {"name": "decide"}, "resume": {}, "fork": {}}
+
+
+@LIMITS
+async def test_no_action_on_a_workflow_reaches_a_link_of_its_chain_that_the_token_may_not_see(
+    apply_and_review: Tenure, serving: Serving, sql, limits
+):
+    server = await serving.serve()
+    admin = await server.client(await serving.token())
+    web = await server.client(await serving.token("operate", **limits))
+    seen = await send(admin, "apply_for", {})
+    async with apply_and_review.running(queues=["default"]):
+        await until(lambda: state(admin, seen), is_="completed")
+    hidden = str((await apply_and_review.chains.get(seen)).last.id)
+
+    answers = {name: await web.post(f"/workflows/{hidden}/{name}", json=body) for name, body in WORKFLOW_ACTIONS.items()}
+    assert {answer.status_code for answer in answers.values()} == {404}
+    answers = {name: await web.post(f"/workflows/{seen}/{name}", json=body) for name, body in WORKFLOW_ACTIONS.items()}
+    # Resuming and forking are for the job in the path, and the copy is of its own kind and queue.
+    assert {name: answer.status_code for name, answer in answers.items()} == {
+        "cancel": 404, "signal": 404, "resume": 409, "fork": 201,
+    }  # fmt: skip
+    assert all(ids_in(answers[name].text) == {seen} for name in ("cancel", "signal", "resume"))
+    assert (await web.get(f"/jobs/{answers['fork'].json()['id']}")).json()["kind"] == "apply_for"
+    assert (await state(admin, hidden), sql("select name from tenure.events")) == ("pending", [])
+
+    assert (await admin.post(f"/workflows/{seen}/signal", json={"name": "decide"})).status_code == 200
+    assert (await admin.post(f"/workflows/{seen}/cancel", json={})).json() == {"id": seen, "canceled": True}
+    assert await state(admin, hidden) == "canceled"
+    # That it is over by now is not shown either.
+    assert [
+        (await web.post(f"/workflows/{seen}/{name}", json=WORKFLOW_ACTIONS[name])).status_code for name in ("cancel", "signal")
+    ] == [404, 404]
+
+
+@LIMITS
+async def test_a_link_that_follows_during_a_cancellation_is_not_canceled_by_a_token_that_may_not_see_it(
+    apply_and_review: Tenure, serving: Serving, monkeypatch, limits
+):
+    server = await serving.serve()
+    admin = await server.client(await serving.token())
+    seen = await send(admin, "apply_for", {})
+    before = await apply_and_review.client().find(seen)
+    async with apply_and_review.running(queues=["default"]):
+        await until(lambda: state(admin, seen), is_="completed")
+
+    async def read_earlier(_: ApiCall) -> JobStatus | None:
+        return before
+
+    monkeypatch.setattr(workflows, "visible", read_earlier)
+    web = await server.client(await serving.token("operate", **limits))
+    refused = await web.post(f"/workflows/{seen}/cancel", json={})
+    assert (refused.status_code, ids_in(refused.text)) == (404, {seen})
+    assert (await apply_and_review.chains.get(seen)).state == "pending"
+
+
+@LIMITS
+async def test_a_link_that_follows_during_a_signal_gets_none_from_a_token_that_may_not_see_it(
+    apply_and_review: Tenure, serving: Serving, sql, monkeypatch, limits
+):
+    server = await serving.serve()
+    admin = await server.client(await serving.token())
+    seen = await send(admin, "apply_for", {})
+    send_signal = workflows.send_signal
+
+    async def sent_after_the_next_link_was_made(*given: Any, **options: Any) -> bool:
+        async with apply_and_review.running(queues=["default"]):
+            await until(lambda: state(admin, seen), is_="completed")
+        return await send_signal(*given, **options)
+
+    monkeypatch.setattr(workflows, "send_signal", sent_after_the_next_link_was_made)
+    web = await server.client(await serving.token("operate", **limits))
+    refused = await web.post(f"/workflows/{seen}/signal", json={"name": "decide"})
+    assert (refused.status_code, ids_in(refused.text)) == (404, {seen})
+    assert sql("select name from tenure.events") == []
 
 
 async def test_chains_and_kinds_of_others_are_not_named(app: Tenure, serving: Serving):

@@ -19,6 +19,8 @@ from tenure.store import events, jobs, queues
 
 LONGEST_KEY = 500  # bytes
 
+SIGNALED_TOO_LATE = "is over: send signals to live workflows only"
+
 
 def event_key(given: str | int | UUID | None) -> str:
     """As it is stored; empty for an event without a key."""
@@ -70,14 +72,23 @@ def emit_sync(runtime: ClientRuntime, event: str, payload: Any, key: str | int |
 
 
 async def signal_job(runtime: ClientRuntime, job_id: UUID, name: str, payload: Any, by: str | None) -> None:
-    session, text = runtime.session(), payload_json(name, payload)
-    query = events.signal(str(job_id), _checked_name(name, what="the name of a signal"), text, by or this_process().by)
-    if (await session.fetch(query))[0]:
-        session.notify(Wakeup.event_sent())
+    if await send_signal(runtime, job_id, name, payload, by):
         return
-    if not await session.fetch(jobs.find(str(job_id))):
+    if not await runtime.session().fetch(jobs.find(str(job_id))):
         raise JobNotFound(job_id)
-    raise NotPossible([job_id], "is over: send signals to live workflows only")
+    raise NotPossible([job_id], SIGNALED_TOO_LATE)
+
+
+async def send_signal(
+    runtime: ClientRuntime, job_id: UUID, name: str, payload: Any, by: str | None, *, link: UUID | None = None
+) -> bool:
+    """Whether it was sent: the chain of the job has a live link; with `link`, this very one."""
+    session, text = runtime.session(), payload_json(name, payload)
+    name, expected = _checked_name(name, what="the name of a signal"), None if link is None else str(link)
+    [sent] = await session.fetch(events.signal(str(job_id), name, text, by or this_process().by, link=expected))
+    if sent:
+        session.notify(Wakeup.event_sent())
+    return sent
 
 
 def _checked_name(name: str, what: str) -> str:

@@ -41,9 +41,9 @@ def emit(events: str) -> Query[int]:
     return Query("events/emit_events", INTEGER, {"events": events})
 
 
-def signal(job_id: str, name: str, payload: str, by: str | None) -> Query[bool]:
-    """Whether the job is live, so that the signal was sent."""
-    return Query("events/signal_job", BOOLEAN, {"id": job_id, "name": name, "payload": payload, "by": by})
+def signal(job_id: str, name: str, payload: str, by: str | None, *, link: str | None = None) -> Query[bool]:
+    """Whether the chain of the job has a live link, so that the signal was sent; with `link`, this very one."""
+    return Query("events/signal_job", BOOLEAN, {"id": job_id, "name": name, "payload": payload, "by": by, "link": link})
 
 
 def find(name: str, key: str) -> Query[EventRow]:

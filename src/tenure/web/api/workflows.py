@@ -7,10 +7,11 @@ from typing import Any
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from tenure.client.emitting import emit
+from tenure.client.emitting import SIGNALED_TOO_LATE, emit, send_signal
 from tenure.client.status import JobStatus
-from tenure.model.errors import NotPossible
+from tenure.model.errors import JobNotFound, NotPossible
 from tenure.model.states import State
+from tenure.store import chains
 from tenure.store import workflows as statements
 from tenure.web.api.job_actions import CancelBody, Canceled, WillRun
 from tenure.web.api.jobs import find_unredacted, visible
@@ -93,11 +94,21 @@ async def get_workflow(call: ApiCall) -> WorkflowView:
 async def signal_workflow(call: ApiCall, body: SignalBody) -> Signaled:
     """Send a signal to a workflow, which `ctx.wait_for_signal` receives."""
     job = await visible(call)
-    if not await _leads_to_workflow(call, job):
-        raise NotPossible([job.id], "is not a workflow, and receives no signals: send them to a workflow")
     refuse_redacted(body.payload, "body.payload")
-    await call.services.workflows.signal(job.id, body.name, body.payload, by=call.principal.name)
+    link = await _last_link(call, job)
+    while not await _signal_link(call, job, link, body):
+        before, link = link, await _last_link(call, job)
+        if link.id == before.id:
+            raise NotPossible([job.id], SIGNALED_TOO_LATE)
     return {"id": str(job.id)}
+
+
+async def _signal_link(call: ApiCall, job: JobStatus, link: JobStatus, body: SignalBody) -> bool:
+    """Whether this was the live link. Another one may have followed, which the principal may not see."""
+    if not await _is_workflow(call, link.kind):
+        raise NotPossible([job.id], "is not a workflow, and receives no signals: send them to a workflow")
+    by = call.principal.name
+    return await send_signal(call.services.runtime, job.id, body.name, body.payload, by, link=link.id)
 
 
 async def emit_event(call: ApiCall, body: EventBody) -> Emitted:
@@ -111,9 +122,19 @@ async def emit_event(call: ApiCall, body: EventBody) -> Emitted:
 async def cancel_workflow(call: ApiCall, body: CancelWorkflowBody) -> Canceled:
     """Cancel a workflow. If it has something to undo, it runs once more for that."""
     job = await visible(call)
-    done = await call.services.workflows.cancel(job.id, body.reason, by=call.principal.name, force=body.force)
+    done = await _cancel_live_link(call, job, body)
     call.note(before={"state": job.state}, after={"canceled": done})
     return {"id": str(job.id), "canceled": done}
+
+
+async def _cancel_live_link(call: ApiCall, job: JobStatus, body: CancelWorkflowBody) -> bool:
+    """Each link is checked before it is canceled: it may have been created since the one before was read."""
+    link, by = job, call.principal.name
+    while not await call.services.client.cancel(link.id, reason=body.reason, by=by, force=body.force):
+        before, link = link, await _last_link(call, job)
+        if link.id == before.id:
+            return False
+    return True
 
 
 async def resume_workflow(call: ApiCall, body: ResumeBody) -> Resumed:
@@ -134,13 +155,13 @@ async def fork_workflow(call: ApiCall, body: ForkBody) -> WillRun:
     return {"id": str(handle.id)}
 
 
-async def _leads_to_workflow(call: ApiCall, job: JobStatus) -> bool:
-    """A signal to any link of a chain reaches its workflow. One that the principal may not see receives none of theirs."""
-    if await _is_workflow(call, job.kind):
-        return True
-    links = (await call.services.chains.get(job.id)).links
-    kinds = {link.job.kind for link in links if call.principal.sees(kind=link.job.kind, queue=link.job.queue)}
-    return any([await _is_workflow(call, kind) for kind in kinds - {job.kind}])
+async def _last_link(call: ApiCall, job: JobStatus) -> JobStatus:
+    """The live link of the job's chain, or the one that ended it. One that the principal may not see does not exist for them."""
+    [tail] = await call.services.read(chains.find_tail(str(job.chain_id or job.id)))
+    link = None if tail.id is None else await call.services.client.find(tail.id)
+    if link is None or not call.principal.sees(kind=link.kind, queue=link.queue):
+        raise JobNotFound(job.id)
+    return link
 
 
 async def _is_workflow(call: ApiCall, kind: str) -> bool:
