@@ -167,7 +167,8 @@ async def test_a_link_that_followed_meanwhile_is_not_completed_by_a_token_that_m
 
     monkeypatch.setattr(Chains, "get", read_earlier)
     web = await server.client(await serving.token("operate", queues=["default"]))
-    assert (await web.post(f"/chains/{job_id}/complete", json={"output": "x"})).status_code == 404
+    refused = await web.post(f"/chains/{job_id}/complete", json={"output": "x"})
+    assert (refused.status_code, ids_in(refused.text)) == (404, {job_id})
     monkeypatch.undo()
     assert (await app.chains.get(job_id)).state == "pending"
     assert (await admin.post(f"/chains/{job_id}/complete", json={"output": None})).status_code == 200

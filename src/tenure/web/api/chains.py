@@ -121,7 +121,7 @@ async def complete_chain(call: ApiCall, body: CompleteBody) -> Completed:
     async def check(link: JobRow) -> None:
         """The chain may have got another link since it was read."""
         if not call.principal.sees(kind=link.kind, queue=link.queue):
-            raise JobNotFound(link.id)
+            raise JobNotFound(to_id(call.path["id"]))
         known = None if link.kind in runtime.kinds else await call.services.kinds.find(link.kind)
         if known is not None:
             await check_output(known, body.output)
