@@ -680,10 +680,24 @@ def test_s13_other_names_may_be_given():
         ({"name": "city", "value": "Bonn"}, {"name": "city", "value": "Bonn"}),
         ({"name": "token", "age": 3}, {"name": "token", "age": 3}),
         (["token", "a", "b"], ["token", "a", "b"]),
+        ({"Name": "DB_PASSWORD", "Value": "x"}, {"Name": "DB_PASSWORD", "Value": REDACTED}),
+        ({"KEY": "api_key", "Values": ["x"]}, {"KEY": "api_key", "Values": REDACTED}),
+        (["pin_token", 987654], ["pin_token", REDACTED]),
+        (["pin_token", 9.5], ["pin_token", REDACTED]),
+        (["token", True], ["token", True]),
+        (["max_tokens", 987654], ["max_tokens", 987654]),
     ],
 )
 def test_s13_pairs_of_a_name_and_its_value(given, shown):
     assert Redaction().hide({"given": given}) == {"given": shown}
+
+
+@pytest.mark.parametrize(
+    "given", [{"Name": "DB_PASSWORD", "Value": "sekret99"}, ["pin_token", "sekret99"], {"token": "sekret99"}]
+)
+def test_s13_secrets_of_pairs_are_found_again_in_texts(given):
+    job = SimpleNamespace(kind="login", input={"a": given}, auth=None, meta=None, system=None)
+    assert Redaction().secrets_of(job).hide("login(sekret99)") == f"login({REDACTED})"
 
 
 @pytest.mark.parametrize(

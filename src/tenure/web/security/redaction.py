@@ -24,8 +24,8 @@ MOST_SECRETS = 100
 
 SCHEMES = frozenset({"bearer", "basic", "digest", "token"})
 
-PAIR_NAMES, PAIR_VALUES = ("name", "key", "header", "field"), ("value", "values")
-"""Of an object that is one name with its value: {"name": "DB_PASSWORD", "value": "..."}."""
+PAIR_NAMES, PAIR_VALUES = frozenset({"name", "key", "header", "field"}), frozenset({"value", "values"})
+"""Of an object that is one name with its value: {"name": "DB_PASSWORD", "value": "..."}. In any case: also `Name` and `Value`."""
 
 
 class KnownSecrets:
@@ -126,7 +126,7 @@ class Redaction:
         if isinstance(value, dict):
             paired = self._paired(value)
             return {
-                name: REDACTED if (name in paired or self._names.include(name)) and _is_set(inner) else self._hidden(inner)
+                name: REDACTED if self._is_secret(name, paired=paired) and _is_set(inner) else self._hidden(inner)
                 for name, inner in value.items()
             }
         if not isinstance(value, list):
@@ -140,7 +140,7 @@ class Redaction:
         if isinstance(value, dict):
             paired = self._paired(value)
             for name, inner in value.items():
-                yield from _texts(inner) if name in paired or self._names.include(name) else self._secrets(inner)
+                yield from _texts(inner) if self._is_secret(name, paired=paired) else self._secrets(inner)
         elif isinstance(value, list):
             if self._is_pair(value):
                 yield from _texts(value[1])
@@ -150,12 +150,15 @@ class Redaction:
 
     def _is_pair(self, value: list[Any]) -> bool:
         """A header, or a row of a table with names: ["Authorization", "Bearer ..."]."""
-        return len(value) == 2 and isinstance(value[0], str) and isinstance(value[1], str) and self._names.include(value[0])
+        return len(value) == 2 and isinstance(value[0], str) and _is_text_or_number(value[1]) and self._names.include(value[0])
 
-    def _paired(self, value: dict[Any, Any]) -> tuple[str, ...]:
-        """The names of its values, if it is one name with its value, and the name is a secret one."""
-        names = [value[name] for name in PAIR_NAMES if isinstance(value.get(name), str)]
-        return PAIR_VALUES if any(self._names.include(name) for name in names) else ()
+    def _is_secret(self, name: Any, *, paired: bool) -> bool:
+        return self._names.include(name) or (paired and str(name).lower() in PAIR_VALUES)
+
+    def _paired(self, value: dict[Any, Any]) -> bool:
+        """It is one name with its value, and the name is a secret one."""
+        names = [inner for name, inner in value.items() if isinstance(inner, str) and str(name).lower() in PAIR_NAMES]
+        return any(self._names.include(name) for name in names)
 
     def _line(self, line: ReportedLogLine, known: KnownSecrets) -> ReportedLogLine:
         return replace(line, message=known.hide(line.message), fields=known.hide(self.hide(line.fields)))
@@ -187,13 +190,15 @@ def _moment(moment: Moment, known: KnownSecrets) -> Moment:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, int | float) and not isinstance(value, bool):
+    if _is_text_or_number(value):
         yield str(value)
     elif isinstance(value, dict | list):
         for inner in value.values() if isinstance(value, dict) else value:
             yield from _texts(inner)
+
+
+def _is_text_or_number(value: Any) -> bool:
+    return isinstance(value, str | int | float) and not isinstance(value, bool)
 
 
 def _forms(secret: str) -> set[str]:
