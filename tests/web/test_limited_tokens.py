@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -331,6 +332,97 @@ async def test_hidden_values_cannot_be_found_out_by_searching_for_them(jobs: Ten
     bulk = {"action": "cancel", "filter": {"kind": "burn", "input": {"password": "1234"}}}
     assert (await web.post("/jobs/bulk", json=bulk)).json()["type"] == "urn:tenure:problem:redacted"
     assert (await web.get("/jobs", params={"input": '{"password": null, "user": "ann"}'})).status_code == 200
+
+
+HIDDEN_PAIRS = {"env": [{"name": "DB_PASSWORD", "value": "1234"}, ["Authorization", "Bearer zzz"], ["pin_token", 9876]]}
+SHOWN_PAIRS = {"env": [{"name": "REGION", "value": "1234"}, ["Accept", "Bearer zzz"], ["port", 9876]], "tags": ["red", "green"]}
+GUESSES = [
+    {"env": [{"value": "1234"}]}, {"env": [["Bearer zzz"]]}, {"env": [["Bearer zzz"], {"value": "1234"}]}, {"env": [[9876.0]]},
+]  # fmt: skip
+
+
+@pytest.fixture
+async def deployed(app: Tenure, serving: Serving, sql) -> tuple[Any, str]:
+    """A client, and a job whose pairs are shown between many of which they are hidden."""
+
+    @app.job
+    async def deploy(env: list[Any] | None = None, tags: list[Any] | None = None) -> None: ...
+
+    web = await serving.admin()
+    await send(web, "deploy", HIDDEN_PAIRS)
+    shown = await send(web, "deploy", SHOWN_PAIRS)
+    await send(web, "deploy", HIDDEN_PAIRS)
+    return web, shown
+
+
+@pytest.mark.parametrize("guess", GUESSES, ids=json.dumps)
+async def test_the_value_of_a_hidden_pair_is_not_found_without_its_name(deployed, guess):
+    """PostgreSQL's `@>` ignores what is left out, so that a guess of the value alone found the job."""
+    web, shown = deployed
+    for limit in (1, 2, 50):  # a next page would tell that there are more
+        page = (await web.get("/jobs", params={"input": json.dumps(guess), "limit": limit})).json()
+        assert ([job["id"] for job in page["jobs"]], page["next"]) == ([shown], None)
+    bulk = {"action": "cancel", "filter": {"kind": "deploy", "input": guess}}
+    assert (await web.post("/jobs/bulk", json=bulk)).json()["matched"] == 1
+    done = (await web.post("/jobs/bulk", json={**bulk, "dry_run": False})).json()
+    assert (done["matched"], done["changed"], done["job"]) == (1, 1, None)
+    assert await state(web, shown) == "canceled"
+    assert len((await web.get("/jobs", params={"state": "pending", "kind": "deploy"})).json()["jobs"]) == 2
+
+
+async def test_a_filter_by_items_of_lists_is_read_in_pages(deployed):
+    web, shown = deployed
+    newest = await send(web, "deploy", {"tags": ["green", "red", 1, True, None]})
+    for given in ({"tags": ["green"]}, {"tags": ["red", "green"]}, {"tags": []}):
+        found, after = [], {}
+        while True:
+            page = (await web.get("/jobs", params={"input": json.dumps(given), "limit": 1, **after})).json()
+            found += [job["id"] for job in page["jobs"]]
+            if page["next"] is None:
+                break
+            after = {"after": page["next"]}
+        assert found == [newest, shown]
+    for given, matches in ({"tags": [1.0]}, True), ({"tags": ["1"]}, False), ({"tags": ["red", True, None]}, True):
+        found = (await web.get("/jobs", params={"input": json.dumps(given)})).json()["jobs"]
+        assert [job["id"] for job in found] == [newest] * matches
+
+
+async def test_a_filter_by_many_items_of_lists_is_refused(deployed):
+    web, _ = deployed
+    many = {"tags": [{"a": ["x"] * 5}, {"b": ["y"] * 5}]}
+    refused = await web.get("/jobs", params={"input": json.dumps(many)})
+    assert (refused.status_code, refused.json()["errors"][0]["path"]) == (422, "query.input")
+    refused = await web.post("/jobs/bulk", json={"action": "cancel", "filter": {"input": many}})
+    assert (refused.status_code, refused.json()["errors"][0]["path"]) == (422, "body.filter.input")
+
+
+async def test_the_key_that_a_bulk_action_looks_for_is_not_found_by_a_list(app: Tenure, serving: Serving):
+    web = await serving.admin()
+    await app.enqueue("tenure.bulk", {"action": "cancel", "filter": {"key": "1234"}})
+    for key in ("1234", "1233"):
+        found = await web.get("/jobs", params={"kind": "tenure.bulk", "input": json.dumps({"filter": {"key": key}})})
+        assert found.json() == {"jobs": [], "next": None}
+
+
+@pytest.mark.parametrize("action", ["cancel", "delete"])
+async def test_a_bulk_action_does_not_find_out_hidden_keys(app: Tenure, serving: Serving, action):
+    """A dry run told whether a job has this key, and the job of a bulk action how many."""
+
+    @app.job
+    async def pull(password: str | None = None) -> None: ...
+
+    web = await serving.admin()
+    hidden = await send(web, "pull", {"password": "order-7"}, key="order-7", delay="1h")
+    for key in ("order-7", "order-8"):
+        body = {"action": action, "filter": {"kind": "pull", "key": key}}
+        dry, done = [(await web.post("/jobs/bulk", json={**body, "dry_run": dry_run})).json() for dry_run in (True, False)]
+        assert (dry["matched"], done["matched"], done["changed"], done["job"]) == (0, 0, 0, None)
+    assert await state(web, hidden) == "scheduled"
+    plain = await send(web, "pull", {"password": "1234"}, key="order-9", delay="1h")
+    body = {"action": action, "filter": {"kind": "pull", "key": "order-9"}}
+    assert (await web.post("/jobs/bulk", json=body)).json()["matched"] == 1
+    assert (await web.post("/jobs/bulk", json={**body, "dry_run": False})).json()["changed"] == 1
+    assert (await web.get(f"/jobs/{plain}")).status_code == (404 if action == "delete" else 200)
 
 
 async def test_a_chain_ends_where_its_links_may_no_longer_be_seen(app: Tenure, serving: Serving):

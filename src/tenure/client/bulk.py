@@ -71,7 +71,7 @@ class BulkAction:
     async def count(self, fetch: Fetch, most: int, within: float) -> tuple[int, bool]:
         """How many jobs it would change, and whether there may be more: counting stops at `most`, or after `within` seconds."""
         deadline, matched = time.monotonic() + within, 0
-        async for ids in self._batches(fetch, 2 * BATCH):
+        async for ids in self.batches(fetch, 2 * BATCH):
             matched += len(ids)
             if matched >= most or time.monotonic() > deadline:
                 return min(matched, most), True
@@ -81,7 +81,7 @@ class BulkAction:
         """Yields, after each batch, how many jobs have matched and how many were changed. Jobs that have changed their state
         since they were found are left alone. It may be repeated: changed jobs do not match any more."""
         matched = changed = 0
-        async for ids in self._batches(runtime.session().fetch, BATCH):
+        async for ids in self.batches(runtime.session().fetch, BATCH):
             matched += len(ids)
             changed += await self.change(runtime, ids)
             yield matched, changed
@@ -90,9 +90,9 @@ class BulkAction:
         """Of these jobs, those that are in one of the states. Returns how many were changed."""
         return await _ACTIONS[self.action](runtime, ids, self)
 
-    async def _batches(self, fetch: Fetch, size: int) -> AsyncIterator[list[UUID]]:
-        """Without jobs of built-in kinds: a bulk action must not stop another one or itself, nor run one again that its own
-        caller could not have started."""
+    async def batches(self, fetch: Fetch, size: int) -> AsyncIterator[list[UUID]]:
+        """The ids of the jobs that match, newest first. Without jobs of built-in kinds: a bulk action must not stop another one
+        or itself, nor run one again that its own caller could not have started."""
         async for ids in matching_ids(fetch, self.filters, size, finished=self.action == "delete"):
             builtin = set(await fetch(lists.builtin(ids, RESERVED)))
             if others := [job_id for job_id in ids if job_id not in builtin]:

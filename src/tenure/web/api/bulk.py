@@ -21,13 +21,14 @@ from tenure.model.names import is_builtin
 from tenure.store import live
 from tenure.store.jobs import JobRow
 from tenure.web.api.job_filters import BulkFilter
-from tenure.web.api.jobs import shown
+from tenure.web.api.jobs import CHECKED_AT_ONCE, find_visible, shown
+from tenure.web.api.shown_filters import ShownFilter
 from tenure.web.api_routes import ApiCall, Reply, RequestModel
 from tenure.web.fleet_stats import FleetCounts
 from tenure.web.job_views import JobView
 from tenure.web.problems import invalid_value
 from tenure.web.security.principal import Scope
-from tenure.web.security.redaction import refuse_hidden, without_key
+from tenure.web.security.redaction import without_key
 
 MOST_COUNTED = 10_000
 COUNT_WITHIN = 1.5  # seconds
@@ -54,9 +55,9 @@ class BulkReply(TypedDict):
     matched: int
     """Jobs that match and can be changed in this way. Counting stops at 10,000, or after 1.5 s."""
     more: bool
-    """There may be more than were counted, or named jobs are left: repeat the call."""
+    """There may be more than were counted, or jobs that the call itself changes are left: repeat it."""
     changed: int
-    """Of named jobs, how many were changed."""
+    """How many the call itself has changed."""
     job: JobView | None
     """The job that changes those that match a filter. Its output says how many matched and how many were changed."""
     tracker: str | None
@@ -67,16 +68,19 @@ async def bulk(call: ApiCall, body: BulkBody) -> BulkReply | Reply:
     """Cancel, retry, replay or delete many jobs. Counts only, unless `dry_run` is false.
 
     All that match a filter are changed by a job of the kind `tenure.bulk`, which every worker runs: follow, cancel or retry it
-    like any other. It changes jobs that were enqueued before this call. Jobs that are named, by `ids` or by a group of failures,
-    are changed by the call itself. Deleting needs the scope `admin`. Jobs of built-in kinds, such as those of other bulk actions,
-    do not match a filter, and are not retried or replayed together with others.
+    like any other. It changes jobs that were enqueued before this call. Jobs that are named, by `ids`, a group of failures or a
+    `key`, are changed by the call itself, and so are those that match an `input` with a member `value`, or with texts or numbers
+    in lists: both are compared with what is shown, as in `GET /jobs`. Deleting needs the scope `admin`. Jobs of built-in kinds,
+    such as those of other bulk actions, do not match a filter, and are not retried or replayed together with others.
     """
     if body.action not in OPERATOR_ACTIONS:
         call.principal.require(Scope.ADMIN)
     if body.filter.names_jobs:
         return await _bulk_named(call, body)
     call.principal.require_filter(kind=body.filter.kind, queue=body.filter.queue)
-    refuse_hidden(call.services.redaction, body.filter.input, "body.filter.input")
+    shown_filter = ShownFilter.of(call.services.redaction, body.filter.key, body.filter.input, "body.filter.input")
+    if shown_filter.is_needed:
+        return await _bulk_shown(call, body, shown_filter)
     what = BulkAction(action=body.action, filters=body.filter.filters(body.filter.input))
     matched, more = await what.count(call.services.read, MOST_COUNTED, COUNT_WITHIN)
     reply: BulkReply = {
@@ -108,7 +112,25 @@ async def _bulk_named(call: ApiCall, body: BulkBody) -> BulkReply:
         ids, more = list(dict.fromkeys(body.filter.ids or [])), False
     else:
         ids, more = await _group_ids(call, body.filter.failure)
-    fitting = await _fitting(call, ids, what)
+    return await _change(call, body, what, await _fitting(call, ids, what), more=more)
+
+
+async def _bulk_shown(call: ApiCall, body: BulkBody, shown_filter: ShownFilter) -> BulkReply:
+    """Of the jobs that match, those that match as they are shown: neither their number nor what becomes of the others may show
+    a hidden value. Workers do not know what is hidden, so this call changes them."""
+    filters = body.filter.filters(body.filter.input)
+    what = BulkAction(action=body.action, filters=filters, reason=body.reason, by=call.principal.name)
+    found, more, until = list[UUID](), False, time.monotonic() + COUNT_WITHIN
+    async for ids in what.batches(call.services.read, CHECKED_AT_ONCE):
+        views = await find_visible(call, ids, what.filters.states)
+        found += [UUID(job["id"]) for job in views if shown_filter.matches(job)]
+        if more := len(found) >= MOST_COUNTED or time.monotonic() > until:
+            break
+    return await _change(call, body, what, found[:MOST_COUNTED], more=more)
+
+
+async def _change(call: ApiCall, body: BulkBody, what: BulkAction, fitting: list[UUID], *, more: bool) -> BulkReply:
+    """Changes these jobs, unless they are only counted."""
     changed, began = 0, time.monotonic()
     for start in () if body.dry_run else range(0, len(fitting), BATCH):
         if time.monotonic() - began > ACT_WITHIN:

@@ -16,13 +16,19 @@ from tenure.client.status import JobStatus
 from tenure.model.errors import JobNotFound
 from tenure.model.states import State
 from tenure.store import live
+from tenure.store.lists import MOST_EXAMINED
 from tenure.web.api.job_filters import JobsQuery
+from tenure.web.api.shown_filters import ShownFilter
 from tenure.web.api_routes import ApiCall, Reply
 from tenure.web.job_views import LARGEST_SHOWN, JobView, TrackerView, job_view, tracker_view
 from tenure.web.problems import Problem, invalid_value
 from tenure.web.security.headers import REPORT_POLICY
-from tenure.web.security.redaction import refuse_hidden
 from tenure.web.visible_reasons import visible_text
+
+MOST_CHECKED = 2 * MOST_EXAMINED
+"""Jobs of which one page looks whether they match as they are shown."""
+
+CHECKED_AT_ONCE = 200
 
 MOST_PARTS = 50
 """Statements that one list of a limited principal may need, of live and of finished jobs each."""
@@ -50,38 +56,56 @@ class ExplanationView(TypedDict):
 async def list_jobs(call: ApiCall, query: JobsQuery) -> JobPage:
     """List jobs, newest first, that match all filters.
 
-    A page reads a bounded number of rows, so it may be short, or even empty, and still have a `next`.
+    A page reads a bounded number of rows, so it may be short, or even empty, and still have a `next`. A `key`, and an `input`
+    with a member `value` or with texts or numbers in lists, are compared with what is shown: hidden values do not match, nor do
+    inputs that are too large for lists.
     """
     contained = query.contained()
-    refuse_hidden(call.services.redaction, contained, "query.input")
+    shown_filter = ShownFilter.of(call.services.redaction, query.key, contained, "query.input")
     filters = query.filters(contained)
     before = None if query.after is None else _cursor(query.after)
 
     async def read() -> JobPage:
-        page = await newest(call, visible_parts(call, filters), before, query.limit)
-        return page if query.key is None else _with_shown_key(page, query.key)
+        parts = visible_parts(call, filters)
+        if shown_filter.is_needed:
+            return await _newest_shown(call, parts, before, query.limit, shown_filter)
+        return await newest(call, parts, before, query.limit)
 
     if not query.max_age or call.principal.limited:
         return await read()
     return await call.services.stats.kept("jobs", (query.model_dump_json(),), read, query.max_age)
 
 
-def _with_shown_key(page: JobPage, key: str) -> JobPage:
-    """Without jobs whose key is hidden: who can search for it can find it out, one guess after the other. Without its next page
-    either, if these are all: that there is one would show the same."""
-    found = [job for job in page["jobs"] if job["key"] == key]
-    return page if len(found) == len(page["jobs"]) else {"jobs": found, "next": page["next"] if found else None}
+async def _newest_shown(
+    call: ApiCall, parts: Sequence[Filters], before: UUID | None, limit: int, shown_filter: ShownFilter
+) -> JobPage:
+    """Jobs that match, but not as they are shown, must not change where the page ends: that would tell the same. So the limit of
+    the ids is above the number of rows that a statement examines."""
+    ids, edge = await _newest_ids(call, parts, before, MOST_CHECKED)
+    found: list[JobView] = []
+    for start in range(0, len(ids), CHECKED_AT_ONCE):
+        views = await find_visible(call, ids[start : start + CHECKED_AT_ONCE], parts[0].states)
+        found += filter(shown_filter.matches, views)
+        if len(found) > limit:
+            return {"jobs": found[:limit], "next": found[limit - 1]["id"]}
+    is_over = edge is None or (shown_filter.key is not None and not found)  # rows with a key end by the jobs that have it
+    return {"jobs": found, "next": None if is_over else str(edge)}
 
 
 async def newest(call: ApiCall, parts: Sequence[Filters], before: UUID | None, limit: int) -> JobPage:
     """A page of the jobs that match one of these filters, which differ in kind and queue only."""
+    ids, edge = await _newest_ids(call, parts, before, limit)
+    views = await find_visible(call, ids, parts[0].states if parts else None)
+    return {"jobs": views, "next": None if edge is None else str(edge)}
+
+
+async def _newest_ids(call: ApiCall, parts: Sequence[Filters], before: UUID | None, limit: int) -> tuple[list[UUID], UUID | None]:
+    """And where to continue. None: nothing is left."""
     read, looks = call.services.read, list[Look]()
     for filters in parts:
         looks.append(await look_live(read, filters, before, limit + 1))
         looks.append(await look_finished(read, filters, before, limit + 1))
-    ids, edge = merge(looks, limit, parts[0].span[0] if parts else FIRST_ID)
-    views = await find_visible(call, ids, parts[0].states if parts else None)
-    return {"jobs": views, "next": None if edge is None else str(edge)}
+    return merge(looks, limit, parts[0].span[0] if parts else FIRST_ID)
 
 
 async def find_visible(call: ApiCall, ids: Sequence[UUID], states: frozenset[State] | None) -> list[JobView]:

@@ -116,7 +116,7 @@ class Redaction:
     def secrets_of(self, job: JobStatus) -> KnownSecrets:
         """What its caller has given as a secret. Not those of an input that was too large to be read."""
         try:
-            keys = [_filter_key(job.input)] if job.kind == BULK else []
+            keys = [filter_key(job.input)] if job.kind == BULK else []
             given = (job.input, job.auth, job.meta, job.system)
             return KnownSecrets([*keys, *(text for value in given for text in self._secrets(value))])
         except RecursionError:
@@ -150,7 +150,7 @@ class Redaction:
 
     def _is_pair(self, value: list[Any]) -> bool:
         """A header, or a row of a table with names: ["Authorization", "Bearer ..."]."""
-        return len(value) == 2 and isinstance(value[0], str) and _is_text_or_number(value[1]) and self._names.include(value[0])
+        return len(value) == 2 and isinstance(value[0], str) and is_text_or_number(value[1]) and self._names.include(value[0])
 
     def _is_secret(self, name: Any, *, paired: bool) -> bool:
         return self._names.include(name) or (paired and str(name).lower() in PAIR_VALUES)
@@ -166,12 +166,13 @@ class Redaction:
 
 def without_key(action: Any) -> Any:
     """A bulk action, without the idempotency key in its filter: it may be made of a secret of jobs that do not exist any more."""
-    if not _filter_key(action):
+    if not filter_key(action):
         return action
     return {**action, "filter": {**action["filter"], "key": REDACTED}}
 
 
-def _filter_key(action: Any) -> str:
+def filter_key(action: Any) -> str:
+    """Of a bulk action."""
     given = action.get("filter") if isinstance(action, dict) else None
     key = given.get("key") if isinstance(given, dict) else None
     return key if isinstance(key, str) else ""
@@ -190,14 +191,14 @@ def _moment(moment: Moment, known: KnownSecrets) -> Moment:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    if _is_text_or_number(value):
+    if is_text_or_number(value):
         yield str(value)
     elif isinstance(value, dict | list):
         for inner in value.values() if isinstance(value, dict) else value:
             yield from _texts(inner)
 
 
-def _is_text_or_number(value: Any) -> bool:
+def is_text_or_number(value: Any) -> bool:
     return isinstance(value, str | int | float) and not isinstance(value, bool)
 
 
