@@ -20,10 +20,11 @@ import tenure
 from tenure import NotPossible, Tenure, WorkflowContext
 from tenure.client import replays
 from tenure.model import errors
+from tenure.model.states import State
 from tenure.store.faults import StatementTimeout
 from tenure.web.api_routes import ApiRoute
 from tenure.web.live import websocket
-from tenure.web.problems import Problem, of_error
+from tenure.web.problems import Problem, invalid, of_error
 from tenure.web.request_parsing import LARGEST_BODY, read_body
 from tenure.web.route_table import ROUTES
 from tenure.web.security.authentication import Authenticator
@@ -328,3 +329,31 @@ async def test_a_live_connection_that_ends_is_told_a_way_out(serving, monkeypatc
     detail = await refused_live(server, token=token)
     assert detail == "the token is no longer valid: connect again with another one"
     assert WAY_OUT.search(detail)
+
+
+class CountedList(list[Any]):
+    """Counts how often it is walked through."""
+
+    walks = 0
+
+    def __iter__(self) -> Any:
+        self.walks += 1
+        return super().__iter__()
+
+
+def test_the_place_of_each_error_in_a_long_list_costs_the_same():
+    """Each of up to 50 errors walked through the whole list."""
+    given = {"filter": {"state": CountedList(["x"] * 1000)}}
+    errors = [{"loc": ("filter", "state", n, "enum"), "type": "enum", "msg": "unknown"} for n in (0, 999, 1000, -1)]
+    assert [one["path"] for one in invalid(errors, "body", given).errors] == [
+        "body.filter.state.0", "body.filter.state.999", "body.filter.state", "body.filter.state",
+    ]  # fmt: skip
+    assert given["filter"]["state"].walks == 0
+
+
+async def test_a_filter_names_each_state_once_at_most(jobs, serving):
+    web = await serving.admin()
+    body = {"action": "cancel", "filter": {"kind": "burn", "state": ["pending"] * 100_000}}
+    refused = await web.post("/jobs/bulk", json=body)
+    assert (refused.status_code, [one["path"] for one in refused.json()["errors"]]) == (422, ["body.filter.state"])
+    assert (await web.post("/jobs/bulk", json={**body, "filter": {"state": list(State)}})).status_code == 200

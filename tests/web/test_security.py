@@ -26,10 +26,11 @@ from tenure.web.problems import Problem
 from tenure.web.reader_deadline import LEAST_TAKEN, ReaderDeadline
 from tenure.web.request_parsing import parse_query
 from tenure.web.route_table import ROUTES
+from tenure.web.security import secret_names
 from tenure.web.security.headers import HEADERS
 from tenure.web.security.hosts import hostname, is_loopback
 from tenure.web.security.origins import is_same_origin
-from tenure.web.security.redaction import REDACTED, Redaction
+from tenure.web.security.redaction import REDACTED, Redaction, refuse_redacted
 from tenure.web.server import WebServerOptions, serve
 from tenure.web.web_app import WebApp
 from tenure.web.web_options import WebOptions
@@ -668,6 +669,47 @@ def test_s13_names_that_are_not_secret(name):
 
 def test_s13_other_names_may_be_given():
     assert Redaction(["format"]).hide({"format": 1, "password": 2}) == {"format": REDACTED, "password": 2}
+
+
+def test_s13_of_long_names_both_ends_count():
+    long = "x" * 500
+    shown = Redaction().hide({f"password_{long}": 1, f"{long}_password": 1, f"{long}_password_{long}": 1, long: 1})
+    assert list(shown.values()) == [REDACTED, REDACTED, 1, 1]
+
+
+def test_s13_names_of_any_length_cost_little(monkeypatch):
+    """A name of 960 KB was matched for a second at each look at its job."""
+    looked_at: list[str] = []
+    monkeypatch.setattr(secret_names, "_words", lambda name, words=secret_names._words: looked_at.append(name) or words(name))
+    redaction = Redaction(["password"])
+    looked_at.clear()
+    long = "pass" * 240_000
+    for _ in range(3):
+        assert redaction.hide({f"{long}_password": "x", long: "y", "city": "Bonn"}) == {
+            f"{long}_password": REDACTED, long: "y", "city": "Bonn",
+        }  # fmt: skip
+    assert [len(name) for name in looked_at] == [401]
+
+
+class CountedText(str):
+    """Counts how often it becomes a part of another text."""
+
+    __slots__ = ()
+    used = 0
+
+    def __format__(self, spec: str) -> str:
+        type(self).used += 1
+        return super().__format__(spec)
+
+
+def test_s13_a_path_is_made_for_a_refused_value_only():
+    where = CountedText("args")
+    refuse_redacted({"rows": [[n, {"a": "x"}] for n in range(1000)]}, where)
+    assert CountedText.used == 0
+    for value, path in (REDACTED, "args"), ({"rows": [1, {"a": [REDACTED]}]}, "args.rows.1.a.0"):
+        with pytest.raises(Problem) as refused:
+            refuse_redacted(value, "args")
+        assert [one["path"] for one in refused.value.errors] == [path]
 
 
 @pytest.mark.parametrize(

@@ -71,12 +71,17 @@ def internal_error() -> Problem:
 def _names(location: Sequence[str | int], given: Any, error_type: str) -> Iterator[str]:
     """Without the names of alternatives, such as `int` or `list[Bound]`, which pydantic adds for a value of several types."""
     for n, name in enumerate(location):
-        inner = dict(enumerate(given)) if isinstance(given, list) else given
-        if isinstance(inner, dict) and name in inner:
-            given = inner[name]
+        if _has(given, name):
+            given = given[name]
         elif error_type != "missing" or n + 1 < len(location):
             continue
         yield str(name)
+
+
+def _has(given: Any, name: str | int) -> bool:
+    if isinstance(given, list):
+        return isinstance(name, int) and 0 <= name < len(given)
+    return isinstance(given, dict) and name in given
 
 
 def _nowhere(option: str | None) -> str | None:  # noqa: ARG001

@@ -23,7 +23,7 @@ MOST_IDS = 1000
 class JobFilter(RequestModel):
     """All that are given must match."""
 
-    state: list[State] | None = Field(None, description="One or several states.")
+    state: list[State] | None = Field(None, max_length=len(State), description="One or several states.")
     kind: str | None = None
     queue: str | None = None
     priority: int | str | None = Field(None, description="0 to 100, or critical, high, normal, low, background.")

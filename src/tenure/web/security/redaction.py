@@ -221,11 +221,17 @@ def refuse_hidden(redaction: Redaction, given: Any, where: str) -> None:
 
 def refuse_redacted(value: Any, where: str) -> None:
     """A view with hidden values must not be stored as if it were the input."""
-    if value == REDACTED:
-        raise invalid_value(where, f"is {REDACTED!r}, which replaces a hidden value: give the value itself", "redacted")
-    if isinstance(value, dict):
-        for name, inner in value.items():
-            refuse_redacted(inner, f"{where}.{name}")
-    if isinstance(value, list):
-        for number, inner in enumerate(value):
-            refuse_redacted(inner, f"{where}.{number}")
+    path = _path_of_redacted(value)
+    if path is not None:
+        message = f"is {REDACTED!r}, which replaces a hidden value: give the value itself"
+        raise invalid_value(".".join([where, *reversed(path)]), message, "redacted")
+
+
+def _path_of_redacted(value: Any) -> list[str] | None:
+    """The first one's, the innermost name first: made only when it is found, because most values have none."""
+    if isinstance(value, dict | list):
+        for name, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            path = _path_of_redacted(inner)
+            if path is not None:
+                return [*path, str(name)]
+    return [] if value == REDACTED else None

@@ -21,7 +21,14 @@ HARMLESS = frozenset({
 SHORTEST_ENDING = 5
 """Letters of a name that is also found at the end of a word, such as `accesstoken`. Shorter ones end too many other words."""
 
+LONGEST_END = 200
+"""Characters at the beginning and at the end of a longer name that are looked at. Such a name is a text or an address: words in
+its middle are not about its value."""
+
+MOST_KNOWN = 10_000  # names
+
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
+_SEPARATORS = re.compile(r"[^A-Za-z0-9]+")
 
 
 class SecretNames:
@@ -31,17 +38,22 @@ class SecretNames:
         self._secret = {words for name in names if (words := tuple(_words(name)))}
         self._longest = max((len(words) for words in self._secret), default=0)
         self._joined = frozenset("".join(words) for words in self._secret)
+        self._anywhere = re.compile("|".join(self._joined))
         self._endings = tuple(joined for joined in self._joined if len(joined) >= SHORTEST_ENDING)
         self._known: dict[str, bool] = {}
 
     def include(self, name: object) -> bool:
-        text = str(name)
+        text = _ends(str(name))
         known = self._known.get(text)
         if known is None:
-            known = self._matches(_words(text))
-            if len(self._known) < 10_000 and len(text) <= 200:
+            known = self._may_match(text) and self._matches(_words(text))
+            if len(self._known) < MOST_KNOWN:
                 self._known[text] = known
         return known
+
+    def _may_match(self, text: str) -> bool:
+        """Fast, because an input may have a hundred thousand names: the words of a secret's name follow each other in it."""
+        return self._anywhere.search(_SEPARATORS.sub("", text).lower()) is not None
 
     def _matches(self, words: list[str]) -> bool:
         joined = "".join(words)
@@ -57,6 +69,10 @@ class SecretNames:
         return words[end - 1].endswith(self._endings) or any(
             tuple(words[end - length : end]) in self._secret for length in range(1, min(self._longest, end) + 1)
         )
+
+
+def _ends(name: str) -> str:
+    return name if len(name) <= 2 * LONGEST_END else f"{name[:LONGEST_END]} {name[-LONGEST_END:]}"
 
 
 def _words(name: str) -> list[str]:
