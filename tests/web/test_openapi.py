@@ -105,6 +105,9 @@ async def test_answers_are_as_described(jobs, serving):
             answer = await web.request(route.method, path, json=bodies.get(route.name, {}) if route.body else None)
             check(answer, route.method, f"/_api{route.openapi_path}")
             seen.add((route.name, answer.status_code < 300))
+            foreign = await web.request(route.method, path, headers={"origin": "https://evil.example"})
+            assert (foreign.status_code == 403) == route.changes, (route.method, path)
+            check(foreign, route.method, f"/_api{route.openapi_path}")
             assert answer.status_code < 500
         failed = {name for name, fine in seen if not fine}
     # The job is not a dead letter any more when it is replayed, is gone when its chain is deleted, and is not a workflow.

@@ -39,6 +39,7 @@ BODY_ERRORS = {
     413: "The body is larger than 1 MiB, or 4 KiB on a route that needs no token.",
     415: "The body is not JSON.",
 }
+FOREIGN = {403: "A page of another site may not do this."}
 
 
 @cache
@@ -166,7 +167,8 @@ def _responses(route: ApiRoute, references: dict[str, dict[str, Any]]) -> dict[s
     answers = {str(route.success): success}
     problem = {"content": {MEDIA_TYPE: {"schema": references[PROBLEM]}}}
     common = {422: COMMON[422], 503: COMMON[503]} if route.scope is None else COMMON
-    for status, text in {**common, **EVERYWHERE, **(_body_errors(route) if route.changes else {}), **route.statuses}.items():
+    changing = (FOREIGN if route.scope is None else {}) | _body_errors(route) if route.changes else {}
+    for status, text in {**common, **EVERYWHERE, **changing, **route.statuses}.items():
         if status < 300:
             answers[str(status)] = {**success, "description": text} if status != 204 else {"description": text}
         else:
