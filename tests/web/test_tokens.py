@@ -222,6 +222,8 @@ async def test_wrong_tokens_and_refused_changes_are_logged(jobs, serving, caplog
     await web.post("/queues/x/pause")
     await (await server.client()).post("/queues/x/pause")
     await web.post("/queues/x/pause", headers={"origin": "https://evil.example"})
+    session, _ = await sign_in(server, await serving.token("operate", "bob"))
+    assert (await session.post("/queues/x/pause")).json()["type"] == "urn:tenure:problem:csrf"
     found = [
         (one.message, getattr(one, "reason", None), getattr(one, "actor", None))
         for one in caplog.records
@@ -232,6 +234,7 @@ async def test_wrong_tokens_and_refused_changes_are_logged(jobs, serving, caplog
         ("change refused", "scope", "ann"),
         ("change refused", "unauthorized", None),
         ("change refused", "origin", None),
+        ("change refused", "csrf", "bob"),
     ]
     assert {one.address for one in caplog.records if "refused" in one.message} == {"127.0.0.1"}
     assert "tnr_wrong" not in caplog.text

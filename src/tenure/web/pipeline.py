@@ -109,14 +109,14 @@ class Endpoint:
             return LOCAL
         principal = await services.authenticator.require(request)
         services.authenticator.check_rate(principal, address_of(request))
-        if self._route.changes:
-            check_csrf(request, principal)
         return principal
 
     def _check_access(self, principal: Principal, request: Request) -> None:
         route = self._route
         if route.scope is None:
             return
+        if route.changes:
+            check_csrf(request, principal)
         if principal.job_id is not None:
             if not route.tracker or _uuid(request.path_params.get("id")) != principal.job_id:
                 raise Problem(403, "limited", "this token is for one job only: use it for that job, or use another one")
