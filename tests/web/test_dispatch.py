@@ -119,7 +119,7 @@ async def test_a_wrong_argument_is_refused_with_its_path(jobs, serving):
 @pytest.mark.parametrize(
     ("body", "path"),
     [
-        ({"args": []}, "body.args"),
+        ({"args": []}, "args"),
         ({"arguments": {}}, "body.arguments"),
         ({"args": {"format": "csv"}, "run_at": "2030-01-01T00:00:00"}, "body.run_at"),
     ],
@@ -217,8 +217,8 @@ async def test_a_wrong_option_is_refused_with_its_path(jobs, strangers, serving,
 @pytest.mark.parametrize(
     ("body", "path"),
     [
-        ({"args": {"format": "a\0b"}}, "body.args.format"),
-        ({"args": {"format": "csv", "rows": [1, {"x": "\ud800"}]}}, "body.args.rows.1.x"),
+        ({"args": {"format": "a\0b"}}, "args.format"),
+        ({"args": {"format": "csv", "rows": [1, {"x": "\ud800"}]}}, "args.rows.1.x"),
         ({"args": {"format": "csv"}, "queue": "a\0"}, "body.queue"),
         ({"args": {"format": "csv"}, "meta": {"a\0": 1}}, "body"),
     ],

@@ -221,7 +221,7 @@ async def test_a_replay_is_checked_by_the_published_schema(jobs, strangers, serv
         job_id = await send(web, "burn", {"why": "x"})
         await until(lambda: state(web, job_id), is_="dead_letter")
         refused = await web.post(f"/jobs/{job_id}/replay", json={"input": {"why": 1}})
-    assert (refused.status_code, refused.json()["errors"][0]["path"]) == (422, "args.why")
+    assert (refused.status_code, refused.json()["errors"][0]["path"]) == (422, "input.why")
 
 
 @pytest.mark.parametrize("given", [None, 5, "x", [1]])

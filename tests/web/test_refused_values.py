@@ -29,6 +29,8 @@ from tenure.web.request_parsing import LARGEST_BODY, read_body
 from tenure.web.route_table import ROUTES
 from tenure.web.security.authentication import Authenticator
 from tenure.web.security.rate_limits import too_many
+from tests.waiting import until
+from tests.web.test_jobs import send, state
 from tests.web.test_openapi import check
 
 TEXTS = ["", " ", "\0", "x" * 3000, "-1", "1e400", "9" * 40, "nonsense", "tenure.x", '["x"]', '{"password": "x"}', "[redacted]"]
@@ -106,10 +108,9 @@ def places(problem: dict[str, Any], answer: Any) -> set[str]:
 
 
 def is_at(place: str, wanted: str) -> bool:
-    """Arguments and outputs that do not fit their kind have paths of their own, `args.format`, under any name in the body."""
-    whole = {"args": ("body.args", "body.input"), "output": ("body.output",)}.get(place.partition(".")[0])
-    if whole is not None:
-        return wanted in whole
+    """Arguments and outputs have paths of their own: `args.format`, `input.format`, `output.format`."""
+    if place.partition(".")[0] in ("args", "input", "output"):
+        place = f"body.{place}"
     return place == wanted or place.startswith(f"{wanted}.") or wanted.startswith(f"{place}.")
 
 
@@ -357,3 +358,34 @@ async def test_a_filter_names_each_state_once_at_most(jobs, serving):
     refused = await web.post("/jobs/bulk", json=body)
     assert (refused.status_code, [one["path"] for one in refused.json()["errors"]]) == (422, ["body.filter.state"])
     assert (await web.post("/jobs/bulk", json={**body, "filter": {"state": list(State)}})).status_code == 200
+
+
+@pytest.mark.parametrize("has_code", [True, False])
+async def test_an_argument_has_its_path_in_the_member_that_has_the_arguments(jobs, strangers, serving, has_code):
+    """Schedules and replays answered with `args.format`, which is not in their requests."""
+    web = await serving.admin(app=jobs if has_code else strangers)
+    schedule = {"name": "nightly", "kind": "export_users", "every": "1h"}
+    async with jobs.running():
+        await until(lambda: exists(web, "/kinds/burn"))
+        doomed = await send(web, "burn", {"why": "x"})
+        await until(lambda: state(web, doomed), is_="dead_letter")
+    assert (await web.post("/schedules", json={**schedule, "input": {"format": "csv"}})).status_code == 201
+    for method, path, body, member, field in (
+        ("POST", "/jobs/export_users/dispatch", {}, "args", "format"),
+        ("POST", "/schedules", {**schedule, "name": "other"}, "input", "format"),
+        ("PATCH", "/schedules/nightly", {}, "input", "format"),
+        ("POST", "/schedules/nightly/run", {}, "input", "format"),
+        ("POST", f"/jobs/{doomed}/replay", {}, "input", "why"),
+    ):
+        for value in (5, "[redacted]", "a\0b"):
+            refused = await web.request(method, path, json={**body, member: {field: value}})
+            found = [one["path"] for one in refused.json()["errors"]]
+            assert (refused.status_code, found) == (422, [f"{member}.{field}"]), (path, value)
+        refused = await web.request(method, path, json={**body, member: []})
+        assert (refused.status_code, [one["path"] for one in refused.json()["errors"]]) == (422, [member]), path
+    refused = await web.post(f"/chains/{doomed}/complete", json={"output": {"a": ["[redacted]"]}})
+    assert [one["path"] for one in refused.json()["errors"]] == ["output.a.0"]
+
+
+async def exists(web, path):
+    return (await web.get(path)).status_code == 200

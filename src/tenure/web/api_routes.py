@@ -13,6 +13,7 @@ from typing import Any, Literal, Union, get_args, get_type_hints
 from pydantic import BaseModel, ConfigDict
 from starlette.requests import Request
 
+from tenure.web.problems import body_path
 from tenure.web.request_parsing import LARGEST_BODY, LARGEST_BODY_OF_STRANGERS
 from tenure.web.security.audit_log import AuditTrail
 from tenure.web.security.principal import Principal, Scope
@@ -106,12 +107,17 @@ class ApiRoute:
         if option in self.headers:
             return f"header.{option}"
         if self.body is not None and (path := _path_in(self.body, option)) is not None:
-            return f"body.{path}"
+            return body_path(*path.split("."))
         if self.query is not None and option in self.query.model_fields:
             return f"query.{option}"
         if option in self.path_names:
             return f"path.{option}"
         return "body" if self.body is not None else "query" if self.query is not None else None
+
+    @property
+    def arguments(self) -> str:
+        """The member of the body that has the arguments of a job."""
+        return "args" if self.body is not None and "args" in self.body.model_fields else "input"
 
     @property
     def path_names(self) -> list[str]:

@@ -99,17 +99,18 @@ def _check_by(schema: Schema | None) -> ArgumentCheck | None:
         return None
 
 
-async def check_args(known: KnownKind, args: Any) -> None:
-    """By the published schema. A handler with a single model takes the model's own object, or `{"parameter": {...}}`."""
+async def check_args(known: KnownKind, args: Any, where: str) -> None:
+    """By the published schema. A handler with a single model takes the model's own object, or `{"parameter": {...}}`.
+    `where`: the member of the body that has them."""
     name = known.kind.parameter
     if not isinstance(args, dict) and name is None:
         message = f"the input of kind {known.kind.name!r} must be an object: give the arguments by their names"
-        raise Problem(422, "invalid-input", message, [{"path": "args", "message": message}])
+        raise Problem(422, "invalid-input", message, [{"path": where, "message": message}])
     if known.check is None:
         return
-    problems = await _problems(known, known.check, args, "args")
+    problems = await _problems(known, known.check, args, where)
     if problems and isinstance(args, dict) and list(args) == [name]:
-        problems = await _problems(known, known.check, args[name], f"args.{name}")
+        problems = await _problems(known, known.check, args[name], f"{where}.{name}")
     if problems:
         detail = f"the arguments do not fit kind {known.kind.name!r}: {_listed(problems)}: {how_to_fit(known.kind.name)}"
         raise Problem(422, "invalid-input", detail, problems)

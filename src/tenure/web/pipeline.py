@@ -179,7 +179,7 @@ def as_response(answer: Any, status: int) -> Response:
 
 def failure(error: Exception, route: ApiRoute) -> Response:
     """Callers get a problem document. What PostgreSQL said, and bugs, are in the log only."""
-    problem = of_error(error, route.path_of)
+    problem = of_error(error, route.path_of, route.arguments)
     if problem is None:
         log.error("web request failed", extra={"route": route.name}, exc_info=error)
         problem = internal_error()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NotRequired
+from typing import Any, Literal, NotRequired
 from urllib.parse import quote
 
 from starlette.responses import Response
@@ -15,6 +15,9 @@ from tenure.model import errors
 from tenure.store.faults import Refused, StatementTimeout
 
 MEDIA_TYPE = "application/problem+json"
+
+VALUES = frozenset({"args", "input", "output"})
+"""Members of bodies that have the arguments or the output of a job."""
 
 PathOf = Callable[[str | None], str | None]
 """Where a request gives an option. Of None: what has the options that it takes."""
@@ -88,13 +91,19 @@ def _nowhere(option: str | None) -> str | None:  # noqa: ARG001
     return None
 
 
-def of_error(error: Exception, path_of: PathOf = _nowhere) -> Problem | None:
-    """The problem that an error of Tenure means for a caller. None: a bug. `path_of`: where the caller gave an option."""
+def body_path(*names: str) -> str:
+    """Of a value in a body. Arguments and outputs have paths of their own: `args.format`, but `body.priority`."""
+    return ".".join(names if names and names[0] in VALUES else ("body", *names))
+
+
+def of_error(error: Exception, path_of: PathOf = _nowhere, arguments: str = "args") -> Problem | None:
+    """The problem that an error of Tenure means for a caller. None: a bug. `path_of`: where the caller gave an option.
+    `arguments`: the member of the body that has those of a job."""
     if isinstance(error, Problem):
         return error
     if isinstance(error, errors.InvalidInput):
         detail = f"{error}: {how_to_fit(error.kind)}"
-        return Problem(422, "invalid-input", detail, [_field(problem) for problem in error.problems])
+        return Problem(422, "invalid-input", detail, [_field(problem, arguments) for problem in error.problems])
     if isinstance(error, errors.InvalidOutput):
         return Problem(422, "invalid-output", f"{error}: give another one", [{"path": "output", "message": str(error)}])
     for kind, status, slug in _PLAIN:
@@ -140,8 +149,8 @@ def _of_store(error: Exception) -> Problem | None:
 _SOON = {"Retry-After": "1"}
 
 
-def _field(problem: errors.InputProblem) -> FieldProblem:
-    return {"path": ".".join(["args", *map(str, problem.path)]), "message": problem.message}
+def _field(problem: errors.InputProblem, arguments: str) -> FieldProblem:
+    return {"path": ".".join([arguments, *map(str, problem.path)]), "message": problem.message}
 
 
 def _option_fields(error: Exception, path_of: PathOf) -> list[FieldProblem]:
@@ -160,11 +169,12 @@ def invalid_value(path: str, message: str, slug: str = "invalid-value") -> Probl
     return Problem(422, slug, f"{path} {message}", [{"path": path, "message": message}])
 
 
-def invalid(errors_: Sequence[Mapping[str, Any]], where: str, given: Any) -> Problem:
+def invalid(errors_: Sequence[Mapping[str, Any]], where: Literal["body", "query"], given: Any) -> Problem:
     """From the errors of pydantic: a path in what was given and a message for each field, without the values."""
+    named = [(list(_names(one["loc"], given, str(one["type"]))), str(one["msg"])) for one in errors_[:50]]
     found: list[FieldProblem] = [
-        {"path": ".".join([where, *_names(one["loc"], given, str(one["type"]))]), "message": str(one["msg"])}
-        for one in errors_[:50]
+        {"path": body_path(*names) if where == "body" else ".".join([where, *names]), "message": message}
+        for names, message in named
     ]
     detail = "; ".join(f"{one['path']}: {one['message']}" for one in found[:3])
     return Problem(422, "invalid-request", f"{detail}: correct the request; /_api/openapi.json describes it", found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterable
-from typing import Any, get_origin
+from typing import Any, Literal, get_origin
 
 from pydantic import BaseModel, ValidationError
 from starlette.datastructures import QueryParams
@@ -13,7 +13,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from tenure.model.errors import InvalidPayload
 from tenure.model.payloads import check_json_text, clean_text
-from tenure.web.problems import FieldProblem, Problem, invalid, invalid_value
+from tenure.web.problems import FieldProblem, Problem, body_path, invalid, invalid_value
 
 LARGEST_BODY = 1024 * 1024  # bytes
 LARGEST_BODY_OF_STRANGERS = 4 * 1024  # of routes that need no token: anyone may keep the server waiting for the rest of it
@@ -91,7 +91,7 @@ async def parse_body(request: Request, model: type[BaseModel] | None, *, require
     except ValidationError as error:
         raise _refused(error, "body", _read(raw)) from None
     except InvalidPayload as error:
-        found: FieldProblem = {"path": ".".join(["body", *_unstorable(raw)]), "message": str(error)}
+        found: FieldProblem = {"path": body_path(*_unstorable(raw)), "message": str(error)}
         raise Problem(422, "invalid-request", str(error), [found]) from None
 
 
@@ -148,7 +148,7 @@ def _invalid_parameter(name: str, message: str) -> Problem:
     return Problem(422, "invalid-request", message, [{"path": f"query.{name[:LONGEST_NAME]}", "message": message}])
 
 
-def _refused(error: ValidationError, where: str, given: Any) -> Problem:
+def _refused(error: ValidationError, where: Literal["body", "query"], given: Any) -> Problem:
     return invalid(error.errors(include_url=False, include_context=False, include_input=False), where, given)
 
 

@@ -126,7 +126,7 @@ async def complete_chain(call: ApiCall, body: CompleteBody) -> Completed:
         if known is not None:
             await check_output(known, body.output)
 
-    refuse_redacted(body.output, "body.output")
+    refuse_redacted(body.output, "output")
     connections = await access(runtime, None)
     by = cleaned(call.principal.name)
     link = await completing.complete(connections, runtime.kinds, chain.id, body.output, by=by, events=runtime.events, check=check)

@@ -78,7 +78,7 @@ async def dispatch_job(call: ApiCall, body: DispatchBody) -> Dispatched | Reply:
     """
     kind = call.path["kind"]
     _check_kind(call, kind)
-    refuse_redacted(body.args, "body.args")
+    refuse_redacted(body.args, "args")
     header = _header_key(call)
     made, options = await _checked(call, kind, body, header)
     if not call.principal.sees(kind=kind, queue=made.fields.queue):
@@ -118,7 +118,7 @@ async def _checked(call: ApiCall, kind: str, body: DispatchBody, header: str | N
     known = await call.services.kinds.published(kind, call.principal)
     if known.kind.makes_key and body.key is None:
         raise _key_needed(kind)
-    await check_args(known, body.args)
+    await check_args(known, body.args, "args")
     if header is not None and body.key is None:
         options = {**options, "key": header, "key_for": KEPT_FOR}
     checked = call_options(kind, "dispatch", **options)

@@ -92,9 +92,9 @@ async def replay_job(call: ApiCall, body: ReplayBody) -> WillRun:
     if changed:
         if is_builtin(job.kind):
             raise NotPossible([job.id], f"is of kind {job.kind!r}, whose input cannot be changed: leave `input` out")
-        refuse_redacted(body.input, "body.input")
+        refuse_redacted(body.input, "input")
         if job.kind not in call.services.runtime.kinds:
-            await check_args(await call.services.kinds.published(job.kind, call.principal), body.input)
+            await check_args(await call.services.kinds.published(job.kind, call.principal), body.input, "input")
     call.note(before={"state": job.state, "input": job.input if changed else None})
     await call.services.client.replay(
         job.id, input=body.input if changed else UNCHANGED, priority=body.priority, by=call.principal.name

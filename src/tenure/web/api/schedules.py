@@ -217,9 +217,9 @@ async def _published(call: ApiCall, kind: str) -> UnknownJob:
 
 async def _check_input(call: ApiCall, kind: str, given: dict[str, Any] | None) -> None:
     """By what workers have published, if this process does not define the kind."""
-    refuse_redacted(given, "body.input")
+    refuse_redacted(given, "input")
     if kind not in call.services.runtime.kinds:
-        await check_args(await call.services.kinds.published(kind, call.principal), given or {})
+        await check_args(await call.services.kinds.published(kind, call.principal), given or {}, "input")
 
 
 def _shown(call: ApiCall, schedule: ScheduleStatus) -> ScheduleView:

@@ -131,7 +131,7 @@ class Form {
       toast(made.existed ? "warn" : "good", made.existed ? `A job with this key exists: ${shortId(made.id)}. None was added.` : `${this.kind.name} is enqueued.`, { action: "Open", onaction: () => go(address("jobs", [made.id])) });
     } catch (error) {
       for (const one of error.errors) {
-        const [where, ...names] = one.path.replace(/^(args|body\.args)\./, "args.").replace(/\[(\d+)\]/g, ".$1").split(".");
+        const [where, ...names] = one.path.replace(/\[(\d+)\]/g, ".$1").split(".");
         if (where === "args" && names.length) this.errors[pathOf(this.fields, this.values, names)] = one.message;
         else this.errors[`@${where.replace("body", names[0] ?? "")}`] = one.message;
       }
