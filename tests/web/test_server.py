@@ -87,6 +87,22 @@ def test_tokens_are_created_listed_and_revoked(line):
     assert line("tokens", "create", "printed").stdout.startswith("tnr_")
 
 
+def test_tokens_that_the_command_line_creates_and_revokes_are_in_the_audit_log(line, sql):
+    limits = ["--queue", "a", "--kind", "export_users"]
+    first = line.json("tokens", "create", "ci", "--scope", "operate", *limits, "--by", "ann")
+    second = line.json("tokens", "create", "ci", "--by", "ann")
+    line("tokens", "revoke", "ci", "--by", "bob")
+    line("tokens", "revoke", "ci", "--by", "bob")  # none is in force any more
+    entries = sql("select actor, source, action, subject, after, status from tenure.audit order by id")
+    created = {"id": first["id"], "scope": "operate", "queues": ["a"], "kinds": ["export_users"]}
+    assert entries[:2] == [
+        ("ann", "cli", "create_token", "ci", created, 200),
+        ("ann", "cli", "create_token", "ci", {"id": second["id"], "scope": "read"}, 200),
+    ]
+    assert [entry[:4] for entry in entries[2:]] == [("bob", "cli", "revoke_token", "ci")] * 2
+    assert {entry[4]["id"] for entry in entries[2:]} == {first["id"], second["id"]}
+
+
 def test_other_addresses_than_loopback_need_a_token(line):
     refused = line("web", "--host", "0.0.0.0", "--port", "0")
     assert refused.exit_code == 2

@@ -52,7 +52,15 @@ async def create(  # noqa: PLR0917 - click passes them by name
         from tenure.web.token_admin import create_token  # noqa: PLC0415 - slow to import
 
     made = await create_token(
-        context.app, name, scope, queues=queues or None, kinds=kinds or None, rate=rate, expires_in=expires_in, by=by
+        context.app,
+        name,
+        scope,
+        queues=queues or None,
+        kinds=kinds or None,
+        rate=rate,
+        expires_in=expires_in,
+        by=by,
+        source="cli",
     )
     if context.as_json:
         output.print_json({"id": str(made.id), "name": name, "scope": scope, "token": made.token})
@@ -107,7 +115,7 @@ async def revoke(context: CommandContext, which: str, by: str) -> int:
     with needs_web_extra():
         from tenure.web.token_admin import revoke_token  # noqa: PLC0415 - slow to import
 
-    ended = await revoke_token(context.app, which, by=by)
+    ended = await revoke_token(context.app, which, by=by, source="cli")
     if context.as_json:
         output.print_json({"revoked": [str(token_id) for token_id in ended]})
     elif ended:

@@ -12,8 +12,8 @@ from uuid import UUID
 from tenure.store.query import Query
 
 Phase = Literal["requested", "finished"]
-AuditSource = Literal["dashboard", "api", "tracker"]
-"""What a call was made with."""
+AuditSource = Literal["dashboard", "api", "tracker", "cli"]
+"""What a call was made with. "cli": a token was created or revoked on the command line."""
 
 NEWEST = 2**63 - 1
 """Beyond every entry."""

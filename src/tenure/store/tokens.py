@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Literal, NamedTuple
 from uuid import UUID
 
+from tenure.store.audit import AuditSource
 from tenure.store.query import BOOLEAN, Query, Scalar, array_literal
 
 Purpose = Literal["api", "session"]
@@ -72,7 +73,8 @@ class SigningKeyRow(NamedTuple):
     secret: str
 
 
-def create(token: NewToken) -> Query[None]:
+def create(token: NewToken, source: AuditSource | None = None) -> Query[None]:
+    """With a source, it is recorded in the audit log as well."""
     values = {
         "id": str(token.id),
         "hash": token.hash,
@@ -85,6 +87,7 @@ def create(token: NewToken) -> Query[None]:
         "by": token.by,
         "seconds": token.seconds,
         "parent_id": None if token.parent_id is None else str(token.parent_id),
+        "source": source,
     }
     return Query("tokens/create_token", None, values)
 
@@ -101,9 +104,10 @@ def list_all(*, limit: int, revoked: bool) -> Query[ListedTokenRow]:
     return Query("tokens/list_tokens", ListedTokenRow, {"limit": limit, "all": revoked})
 
 
-def revoke(which: str, by: str | None) -> Query[UUID]:
-    """`which` is an id or a name. Returns the ids of the tokens that were in force."""
-    return Query("tokens/revoke_tokens", IDS, {"which": which, "by": by})
+def revoke(which: str, by: str | None, source: AuditSource | None = None) -> Query[UUID]:
+    """`which` is an id or a name. Returns the ids of the tokens that were in force. With a source, it is recorded in the audit
+    log as well."""
+    return Query("tokens/revoke_tokens", IDS, {"which": which, "by": by, "source": source})
 
 
 def exist() -> Query[bool]:

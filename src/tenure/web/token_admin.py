@@ -11,6 +11,7 @@ from tenure.client.filters import to_id
 from tenure.model.durations import Duration, to_seconds
 from tenure.model.errors import ConfigError
 from tenure.store import tokens
+from tenure.store.audit import AuditSource
 from tenure.store.tokens import ListedTokenRow
 from tenure.web.security.principal import Scope
 from tenure.web.security.tokens import api_token
@@ -40,8 +41,9 @@ async def create_token(
     rate: float | None = None,
     expires_in: Duration | None = None,
     by: str | None = None,
+    source: AuditSource | None = None,
 ) -> CreatedToken:
-    """A new token for the web API. `rate`: requests per second, 0 for no limit."""
+    """A new token for the web API. `rate`: requests per second, 0 for no limit. `source`: it is recorded in the audit log."""
     if scope not in list(Scope):
         raise ConfigError(f"scope is {scope!r}, but must be one of {', '.join(Scope)}")
     if isinstance(queues, str) or isinstance(kinds, str):
@@ -50,7 +52,7 @@ async def create_token(
         raise ConfigError(f"rate is {rate!r}, but must be a number of requests per second, or 0 for no limit")
     seconds = None if expires_in is None else to_seconds(expires_in, what="expires_in")
     token, new = api_token(name, str(scope), queues=queues, kinds=kinds, rate=rate, seconds=seconds, by=by)
-    await _session(app).fetch(tokens.create(new))
+    await _session(app).fetch(tokens.create(new, source))
     return CreatedToken(new.id, token)
 
 
@@ -59,9 +61,10 @@ async def list_tokens(app: Tenure, *, revoked: bool = False) -> list[ListedToken
     return await _session(app).fetch_all(tokens.list_all(limit=MOST_LISTED, revoked=revoked))
 
 
-async def revoke_token(app: Tenure, which: str, *, by: str | None = None) -> list[UUID]:
-    """By id or name. Running servers notice within 10 s; open live connections end within 30 s. Returns the ids."""
-    return await _session(app).fetch_all(tokens.revoke(which, by))
+async def revoke_token(app: Tenure, which: str, *, by: str | None = None, source: AuditSource | None = None) -> list[UUID]:
+    """By id or name. Running servers notice within 10 s; open live connections end within 30 s. Returns the ids.
+    `source`: it is recorded in the audit log."""
+    return await _session(app).fetch_all(tokens.revoke(which, by, source))
 
 
 async def tracker_token(app: Tenure, job_id: UUID | str, *, expires_in: Duration = "1h", cancel: bool = False) -> str:

@@ -651,7 +651,7 @@ create table tenure.audit (
     request_id uuid        not null,
     phase      text        not null,
     actor      text        not null,
-    -- What the call was made with: the dashboard, the API, or a tracker of one job.
+    -- What the call was made with: the dashboard, the API, a tracker of one job, or the command line, for tokens.
     source     text,
     ip         text,
     action     text        not null,

@@ -65,7 +65,8 @@ class AuditView(TypedDict):
     actor: str
     ip: str | None
     source: str | None
-    """dashboard, api, or tracker: a token of one job. None: written by an earlier version."""
+    """dashboard, api, tracker: a token of one job, or cli: a token was created or revoked on the command line. None: written by
+    an earlier version."""
     action: str
     subject: str | None
     request: Any

@@ -11,11 +11,11 @@ import { callout, code, copyText, empty, json, problem, skeleton, tone } from ".
 const WORDS = {
   cancel_job: "canceled job", retry_job: "retried job", replay_job: "replayed job", delete_job: "deleted job", create_tracker: "made a tracker token for job", dispatch_job: "dispatched job",
   pause_queue: "paused queue", resume_queue: "resumed queue", set_limit: "changed limit", reset_limit: "reset limit",
-  create_schedule: "created schedule", change_schedule: "changed schedule", delete_schedule: "deleted schedule", run_schedule: "ran schedule", complete_chain: "completed chain", delete_chain: "deleted chain", signal_workflow: "sent a signal to workflow", cancel_workflow: "canceled workflow", resume_workflow: "resumed workflow", fork_workflow: "forked workflow", emit_event: "sent event", drain_worker: "drained worker", resume_worker: "resumed worker", pause_schedule: "paused schedule", resume_schedule: "resumed schedule", bulk: "changed many jobs",
+  create_schedule: "created schedule", change_schedule: "changed schedule", delete_schedule: "deleted schedule", run_schedule: "ran schedule", complete_chain: "completed chain", delete_chain: "deleted chain", signal_workflow: "sent a signal to workflow", cancel_workflow: "canceled workflow", resume_workflow: "resumed workflow", fork_workflow: "forked workflow", emit_event: "sent event", drain_worker: "drained worker", resume_worker: "resumed worker", pause_schedule: "paused schedule", resume_schedule: "resumed schedule", bulk: "changed many jobs", create_token: "created token", revoke_token: "revoked token",
 };
 // By action: the collection, the opposite action, and the words of the message.
 const UNDO = { pause_queue: ["queues", "resume", "Queue", "resumed"], resume_queue: ["queues", "pause", "Queue", "paused"], pause_schedule: ["schedules", "resume", "Schedule", "resumed"], resume_schedule: ["schedules", "pause", "Schedule", "paused"], drain_worker: ["workers", "resume", "Worker", "resumed"], resume_worker: ["workers", "drain", "Worker", "drained"] };
-const SOURCES = { dashboard: "in the dashboard", api: "with the REST API", tracker: "with a token of this one job" };
+const SOURCES = { dashboard: "in the dashboard", api: "with the REST API", tracker: "with a token of this one job", cli: "on the command line" };
 const ID = /^[0-9a-f]{8}-[0-9a-f]{4}-/;
 
 export function start(view) {
