@@ -216,8 +216,8 @@ def _other_history(ledger: Ledger, schema: str) -> str:
         if entry is not None and entry[1] != ours.name:
             theirs = Migration(ours.version, ours.phase, entry[1])
             return (
-                f"schema {schema!r} was made by a development version: it has migration {theirs.label}, this code has {ours.label}."
-                f" Save what you need of it, `drop schema {quoted(schema)} cascade`, then run `tenure migrate`"
+                f"schema {schema!r} was made by a development version: it has migration {theirs.label}, this code has"
+                f" {ours.label}. Save what you need of it, `drop schema {quoted(schema)} cascade`, then run `tenure migrate`"
             )
     return ""
 

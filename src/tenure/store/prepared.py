@@ -4,8 +4,8 @@ A cursor looks up the text and the types of each statement in several caches, re
 third of the client's CPU for a statement of one job. Here a statement is known by its name. Values and rows are still converted
 by the driver. Prepared statements do not work behind a pooler: there, statements run on a cursor.
 
-The driver deallocates all prepared statements of a session, also ours, when it has prepared one itself and then sees a ROLLBACK. So
-nothing else on these connections is prepared by a cursor, or the rollback is sent by `send_rollback()`.
+The driver deallocates all prepared statements of a session, also ours, when it has prepared one itself and then sees a ROLLBACK.
+So nothing else on these connections is prepared by a cursor, or the rollback is sent by `send_rollback()`.
 """
 
 from __future__ import annotations
