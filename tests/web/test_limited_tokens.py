@@ -359,7 +359,7 @@ async def deployed(app: Tenure, serving: Serving, sql) -> tuple[Any, str]:
 async def test_the_value_of_a_hidden_pair_is_not_found_without_its_name(deployed, guess):
     """PostgreSQL's `@>` ignores what is left out, so that a guess of the value alone found the job."""
     web, shown = deployed
-    for limit in (1, 2, 50):  # a next page would tell that there are more
+    for limit in (1, 2, 50):  # a next page would show that there are more
         page = (await web.get("/jobs", params={"input": json.dumps(guess), "limit": limit})).json()
         assert ([job["id"] for job in page["jobs"]], page["next"]) == ([shown], None)
     bulk = {"action": "cancel", "filter": {"kind": "deploy", "input": guess}}

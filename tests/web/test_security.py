@@ -372,8 +372,8 @@ async def test_s8_a_long_address_counts_as_the_headers_do(jobs, serving):
 
 async def test_s8_a_query_has_a_bounded_number_of_parameters(jobs, serving):
     web = await serving.admin()
-    assert (await web.get("/jobs", params={"state": ["pending"] * 100})).status_code == 200
-    refused = await web.get("/jobs", params={"state": ["pending"] * 101})
+    assert (await web.get("/chains", params={"state": ["pending"] * 100})).status_code == 200
+    refused = await web.get("/chains", params={"state": ["pending"] * 101})
     [error] = refused.json()["errors"]
     assert (refused.status_code, error["path"]) == (422, "query")
     assert error["message"] == "the query has 101 parameters, but may have 100: give fewer"
