@@ -404,6 +404,19 @@ def test_a_slow_reader_gets_the_newest_state_of_each_topic_and_keeps_no_more():
     assert taken == ["one 9999", "two 9999"]
 
 
+async def test_a_slow_reader_gets_all_topics_in_turn_while_they_change_faster_than_it_reads():
+    outbox, topics = Outbox(), {f"job:{n}" for n in range(10)}
+    taken = set()
+    for second in range(4):
+        for topic in sorted(topics):
+            outbox.put(topic, f"{topic} {second}")
+        taken |= {(await take(outbox)).split()[0] for _ in range(3)}
+    assert taken == topics
+    while outbox._messages:
+        await take(outbox)
+    assert outbox._size == 0
+
+
 async def take(outbox):
     return await outbox.take()
 

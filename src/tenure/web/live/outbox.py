@@ -17,9 +17,10 @@ class Outbox:
         self.closed = False
 
     def put(self, topic: str, text: str) -> None:
-        self._remove(topic)
+        """A newer message takes the place of the one before: otherwise a slow reader would never get topics that change often."""
+        before = self._messages.get(topic)
+        self._size += len(text) + (len(topic) if before is None else -len(before))
         self._messages[topic] = text
-        self._size += len(topic) + len(text)
         self._filled.set()
 
     def drop(self, topic: str) -> None:
