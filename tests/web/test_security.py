@@ -8,6 +8,7 @@ import json
 import re
 import socket
 import tomllib
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -23,7 +24,7 @@ from tenure.web.api.job_filters import JobsQuery
 from tenure.web.http_protocol import HttpProtocol
 from tenure.web.openapi import document
 from tenure.web.problems import Problem
-from tenure.web.reader_deadline import LEAST_TAKEN, ReaderDeadline
+from tenure.web.reader_deadline import LEAST_TAKEN, ReaderDeadline, unsent
 from tenure.web.request_parsing import parse_query
 from tenure.web.route_table import ROUTES
 from tenure.web.security import secret_names
@@ -498,19 +499,61 @@ async def test_s8_a_live_client_that_does_not_read_is_disconnected(jobs, serving
     await until(lambda: not connections_of(server))
 
 
-def test_s8_a_client_that_reads_slowly_keeps_its_connection(monkeypatch):
-    unsent, calls = iter([LEAST_TAKEN * n for n in (4, 3, 3, 2, 2, 1.1)]), []
+@pytest.mark.parametrize(
+    ("left", "late", "kept"),
+    [
+        ([4, 3, 2], [0, 0], [True, True]),
+        ([4, 4 - 0.9], [0], [False]),
+        ([0.5, 0.25, 0.2], [0, 0], [True, False]),
+        ([4, 4, 4], [2, 0], [True, False]),  # the event loop was blocked: nothing was sent meanwhile
+    ],
+)
+def test_s8_a_client_that_reads_slowly_keeps_its_connection(monkeypatch, left, late, kept):
+    calls, world = [], SimpleNamespace(now=0.0, left=left[0])
+    monkeypatch.setattr("tenure.web.reader_deadline.unsent", lambda _: LEAST_TAKEN * world.left)
 
     class Slow(ReaderDeadline):
-        loop = SimpleNamespace(call_later=lambda _, call, *given: calls.append((call, given)))
-        transport = SimpleNamespace(get_write_buffer_size=lambda: next(unsent), abort=lambda: calls.append("abort"))
+        loop = SimpleNamespace(time=lambda: world.now, call_at=lambda at, call, *given: calls.append((at, call, given)))
+        transport = SimpleNamespace(abort=lambda: calls.append("abort"))
 
     Slow().pause_writing()
-    for _ in range(3):
-        assert "abort" not in calls
-        call, given = calls.pop()
+    for seconds, world.left, stays in zip(late, left[1:], kept, strict=True):
+        at, call, given = calls.pop()
+        world.now = at + seconds
         call(*given)
-    assert calls == ["abort"]
+        assert (calls == ["abort"]) is not stays
+
+
+async def test_s8_what_a_client_takes_from_the_buffer_of_the_system_counts():
+    """It holds megabytes on loopback: a client that read 25 KB a second seemed to take nothing."""
+    connected: asyncio.Future[asyncio.Transport] = asyncio.get_running_loop().create_future()
+
+    class Sending(asyncio.Protocol):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            connected.set_result(transport)
+
+    server = await asyncio.get_running_loop().create_server(Sending, "127.0.0.1", 0)
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.sockets[0].getsockname()[1], limit=1 << 16)
+    transport = await connected
+    transport.write(bytes(32 << 20))
+    reader._transport.pause_reading()
+    before, in_loop = unsent(transport), transport.get_write_buffer_size()
+    assert before > in_loop > 0
+    with writer.get_extra_info("socket").dup() as client:
+        client.setblocking(False)
+        taken = 0
+
+        async def took_more() -> bool:
+            nonlocal taken
+            with suppress(BlockingIOError):
+                taken += len(client.recv(1 << 14))
+            return before - unsent(transport) >= LEAST_TAKEN
+
+        await until(took_more)
+    assert taken < 16 << 20
+    writer.close()
+    transport.abort()
+    server.close()
 
 
 async def test_s8_connections_that_are_used_stay(jobs, serving, monkeypatch):

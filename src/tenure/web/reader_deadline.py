@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
+import struct
+import termios
+from contextlib import suppress
 
 SEND_WITHIN = 30.0
-"""Seconds for a client to take all that it was sent, or at least `LEAST_TAKEN` of it."""
+"""Seconds for a client to take `LEAST_TAKEN` of what it was sent, or half of what is left."""
 
 LEAST_TAKEN = 64 * 1024
 """Bytes. A large answer may take a slow client longer than the time above."""
+
+LATE = 1.0
+"""Seconds. If the event loop was blocked for longer, what the client could have taken was not sent."""
 
 
 class ReaderDeadline(asyncio.Protocol):
@@ -31,11 +38,13 @@ class ReaderDeadline(asyncio.Protocol):
         super().connection_lost(exc)
 
     def _wait_for_reader(self) -> None:
-        self._deadline = self.loop.call_later(SEND_WITHIN, self._end_unless_taken, self.transport.get_write_buffer_size())
+        end = self.loop.time() + SEND_WITHIN
+        self._deadline = self.loop.call_at(end, self._end_unless_taken, unsent(self.transport), end)
 
-    def _end_unless_taken(self, unsent: int) -> None:
+    def _end_unless_taken(self, before: int, end: float) -> None:
         """While writing is paused hardly anything is added, so what is missing now has been taken."""
-        if unsent - self.transport.get_write_buffer_size() >= LEAST_TAKEN:
+        taken = before - unsent(self.transport)
+        if taken >= min(LEAST_TAKEN, before / 2) or self.loop.time() > end + LATE:
             self._wait_for_reader()
         else:
             self.transport.abort()
@@ -44,3 +53,13 @@ class ReaderDeadline(asyncio.Protocol):
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
+
+
+def unsent(transport: asyncio.Transport) -> int:
+    """Bytes that the client has not received, also those in the buffer of the system: it may hold megabytes, and reports to the
+    event loop only when much of it is free."""
+    count = transport.get_write_buffer_size()
+    with suppress(OSError, AttributeError):  # closed, or not a socket
+        answer = fcntl.ioctl(transport.get_extra_info("socket").fileno(), termios.TIOCOUTQ, struct.pack("i", 0))
+        count += struct.unpack("i", answer)[0]
+    return count
