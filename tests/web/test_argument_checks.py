@@ -12,7 +12,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from tenure import Tenure
-from tenure.web import argument_checks
+from tenure.web import argument_checks, check_thread
 from tenure.web.argument_checks import MOST_AT_ONCE, WITHIN, ArgumentCheck, TooSlow
 from tenure.web.check_thread import CheckThread
 from tests.waiting import until
@@ -83,36 +83,38 @@ async def test_large_arguments_are_checked_too(serving: Serving, sql):
     assert (await web.post("/jobs/sum/dispatch", json={"args": {"all": fitting}})).status_code == 202
 
 
-async def test_of_each_token_one_check_of_large_arguments_waits(serving: Serving, sql):
-    """Any number of them used to wait, each for seconds, and those of others behind them."""
+async def test_checks_of_large_arguments_wait_for_others_of_the_same_token_only(serving: Serving, sql, monkeypatch):
+    """Any number of them used to wait in one line, each for seconds, and those of others behind them."""
+    monkeypatch.setattr(check_thread, "MOST_WAITING", 3)
     await publish(sql, "sum", {"properties": {"all": {"type": "array", "items": {"type": "integer"}}}})
     server, thread, ended = await serving.serve(), argument_checks._thread, threading.Event()
     first, second = [await server.client(await serving.token("operate", name)) for name in ("first", "second")]
     large = {"args": {"all": [1] * 2 * MOST_AT_ONCE}}
     thread._executor.submit(ended.wait)
     try:
-        kept = [asyncio.create_task(web.post("/jobs/sum/dispatch", json=large)) for web in (first, second)]
-        await until(lambda: len(thread._waiting), is_=2)
+        kept = [asyncio.create_task(web.post("/jobs/sum/dispatch", json=large)) for web in (first, first, first, second)]
+        await until(lambda: sorted(turns.waiting for turns in thread._turns.values()), is_=[1, 3])
+        assert thread._executor._work_queue.qsize() == 2  # one of each token
         refused = await first.post("/jobs/sum/dispatch", json=large)
         assert (refused.status_code, refused.headers["retry-after"]) == (429, "5")
         assert refused.json()["detail"] == "other arguments that you have sent wait to be checked: wait 5 s and try again"
         assert (await first.post("/jobs/sum/dispatch", json={"args": {"all": [1]}})).status_code == 202
-        assert len(thread._waiting) == 2
     finally:
         ended.set()
-    assert [(await one).status_code for one in kept] == [202, 202]
-    assert not thread._waiting
+    assert [(await one).status_code for one in kept] == [202] * 4
+    assert not thread._turns
     assert (await first.post("/jobs/sum/dispatch", json=large)).status_code == 202
 
 
 async def test_a_check_that_is_no_longer_wanted_does_not_wait():
     thread, ended = CheckThread(), threading.Event()
     thread._executor.submit(ended.wait)
-    waiting = asyncio.create_task(thread.run(lambda: 1, 5.0))
-    await until(lambda: thread._waiting)
-    waiting.cancel()
-    await asyncio.gather(waiting, return_exceptions=True)
-    assert not thread._waiting
+    waiting = [asyncio.create_task(thread.run(lambda: 1, 5.0)) for _ in range(2)]
+    await until(lambda: sum(turns.waiting for turns in thread._turns.values()), is_=2)
+    for one in waiting:
+        one.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+    assert not thread._turns
     ended.set()
     assert await thread.run(lambda: 2, 5.0) == 2
 

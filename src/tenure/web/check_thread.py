@@ -1,5 +1,5 @@
 """The thread that checks large arguments. There is one for all: what it computes slows the event loop down, and more of them
-would stop it. A check may take seconds, so each caller may have only one that waits for it."""
+would stop it. A check may take seconds, so those of each caller are done one after the other, in turn with those of others."""
 
 from __future__ import annotations
 
@@ -13,31 +13,38 @@ from tenure.web.security.rate_limits import too_many
 
 T = TypeVar("T")
 
+MOST_WAITING = 20
+"""Checks of one caller that have not ended."""
+
 caller: ContextVar[str] = ContextVar("caller", default="")
 """For whom a request is answered: the account of its principal."""
+
+
+class Turns:
+    """Those of one caller in one event loop."""
+
+    def __init__(self) -> None:
+        self.waiting = 0
+        self.lock = asyncio.Lock()
 
 
 class CheckThread:
     def __init__(self) -> None:
         self._executor = ThreadPoolExecutor(1, "tenure-check")
-        self._waiting: dict[str, object] = {}
-        """By account: the check that has not begun yet."""
+        self._turns: dict[tuple[asyncio.AbstractEventLoop, str], Turns] = {}
 
     async def run(self, check: Callable[[], T], within: float) -> T:
-        """Raises a problem if the caller has another check that waits. `within`: the seconds that a check may take."""
-        account, turn = caller.get(), object()
-        if self._waiting.setdefault(account, turn) is not turn:
+        """Raises a problem if too many checks of the caller wait. `within`: the seconds that a check may take."""
+        loop = asyncio.get_running_loop()
+        key = loop, caller.get()
+        turns = self._turns.setdefault(key, Turns())
+        if turns.waiting >= MOST_WAITING:
             raise too_many("other arguments that you have sent wait to be checked", within)
-
-        def begin() -> T:
-            self._leave(account, turn)
-            return check()
-
+        turns.waiting += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._executor, begin)
+            async with turns.lock:
+                return await loop.run_in_executor(self._executor, check)
         finally:
-            self._leave(account, turn)  # also if it was canceled before it began
-
-    def _leave(self, account: str, turn: object) -> None:
-        if self._waiting.get(account) is turn:
-            self._waiting.pop(account, None)  # the thread and the event loop may do this at the same time
+            turns.waiting -= 1
+            if not turns.waiting:
+                del self._turns[key]
