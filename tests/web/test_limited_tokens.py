@@ -425,6 +425,43 @@ async def test_a_bulk_action_does_not_find_out_hidden_keys(app: Tenure, serving:
     assert (await web.get(f"/jobs/{plain}")).status_code == (404 if action == "delete" else 200)
 
 
+async def test_a_bulk_action_that_only_finds_jobs_that_are_hidden_names_the_way_out(app: Tenure, serving: Serving, monkeypatch):
+    """Each repetition would find the same ones."""
+
+    @app.job
+    async def pull(password: str | None = None) -> None: ...
+
+    monkeypatch.setattr("tenure.web.api.bulk.COUNT_WITHIN", -1.0)
+    web = await serving.admin()
+    await send(web, "pull", {"password": "order-7"}, key="order-7", delay="1h")
+    refused = await web.post("/jobs/bulk", json={"action": "cancel", "filter": {"key": "order-7"}, "dry_run": False})
+    [error] = refused.json()["errors"]
+    assert (refused.status_code, error["path"]) == (422, "body.filter")
+    assert "narrow it by kind, queue or time" in error["message"]
+
+
+async def test_a_list_by_key_goes_on_behind_jobs_that_match_nothing_else(app: Tenure, serving: Serving, monkeypatch):
+    """A statement examines a number of jobs with the key, whatever else they have to match."""
+
+    @app.job(key_for="live")
+    async def daily(n: int) -> None: ...
+
+    monkeypatch.setattr("tenure.store.lists.MOST_EXAMINED", 2)
+    web = await serving.admin()
+    ids = []
+    for n in range(16):
+        ids.append(await send(web, "daily", {"n": n}, key="report", queue="rare" if n == 0 else "often"))
+        assert (await web.post(f"/jobs/{ids[-1]}/cancel")).status_code == 200
+    found, after = [], {}
+    while True:
+        page = (await web.get("/jobs", params={"key": "report", "queue": "rare", **after})).json()
+        found += [job["id"] for job in page["jobs"]]
+        if page["next"] is None:
+            break
+        after = {"after": page["next"]}
+    assert found == ids[:1]
+
+
 async def test_a_chain_ends_where_its_links_may_no_longer_be_seen(app: Tenure, serving: Serving):
     @app.job(queue="hidden", max_attempts=1)
     async def second() -> None:

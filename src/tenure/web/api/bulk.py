@@ -126,6 +126,9 @@ async def _bulk_shown(call: ApiCall, body: BulkBody, shown_filter: ShownFilter) 
         found += [UUID(job["id"]) for job in views if shown_filter.matches(job)]
         if more := len(found) >= MOST_COUNTED or time.monotonic() > until:
             break
+    if more and not found:
+        # Another call would look at the same jobs again.
+        raise invalid_value("body.filter", "was not found to match any job in time: narrow it by kind, queue or time of enqueue")
     return await _change(call, body, what, found[:MOST_COUNTED], more=more)
 
 
