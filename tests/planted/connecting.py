@@ -37,7 +37,7 @@ BUGS = (
     ),
     Bug(
         name="statements_lost_by_a_rollback",
-        breaks="after a refused claim the next one fails, and its connection is made anew",
+        breaks="after a refused claim the next one fails, and its connection is opened again",
         promise=Promise.OUTAGE,
         edits=(
             Edit(

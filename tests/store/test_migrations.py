@@ -128,7 +128,7 @@ async def refused(dsn: str, found: int) -> None:
 
 
 async def test_a_schema_with_other_migrations_of_the_same_numbers_is_refused(fresh_dsn):
-    """As before the first release, when migrations were replaced: what their names stand for is not there."""
+    """As before the first release, when migrations were replaced: what they were to create is missing."""
     with Database(fresh_dsn) as database:
         database.sql("update tenure.migrations set name = 'core' where version = 1")
     await refused(fresh_dsn, found=NEWEST)

@@ -440,8 +440,8 @@ async def test_a_bulk_action_that_only_finds_jobs_that_are_hidden_names_the_way_
     assert "narrow it by kind, queue or time" in error["message"]
 
 
-async def test_a_list_by_key_goes_on_behind_jobs_that_match_nothing_else(app: Tenure, serving: Serving, monkeypatch):
-    """A statement examines a number of jobs with the key, whatever else they have to match."""
+async def test_a_list_by_key_continues_behind_jobs_that_match_nothing_else(app: Tenure, serving: Serving, monkeypatch):
+    """A statement examines a number of jobs with the key, even if these match no other filter."""
 
     @app.job(key_for="live")
     async def daily(n: int) -> None: ...
