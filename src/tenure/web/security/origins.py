@@ -9,8 +9,6 @@ from starlette.requests import HTTPConnection
 
 from tenure.web.problems import Problem
 
-SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-
 
 def check_origin(connection: HTTPConnection, allowed: Sequence[str]) -> None:
     """For requests that change something, and for WebSockets. Programs send neither header. They are accepted with a token, or
