@@ -88,7 +88,7 @@ class Tenure(Decorators):
             self.events,
             self.configure,
             direct=lambda: self._connections.direct,
-            patience=lambda: self.settings.client_timeout_seconds,
+            client_timeout=lambda: self.settings.client_timeout_seconds,
             notifies_in_transactions=lambda: self.settings.notify_in_transactions,
             default_retry=lambda: self._default_retry,
             route=lambda kind: route_of(self.settings.routes, kind),

@@ -39,7 +39,7 @@ class Jobs(JobDecorators):
             Events(),
             self._not_included,
             direct=self._not_included,
-            patience=self._not_included,
+            client_timeout=self._not_included,
             notifies_in_transactions=self._not_included,
             default_retry=self._not_included,
             route=self._not_included,

@@ -290,11 +290,11 @@ class Client:
 
     def _reads(self) -> Fetch:
         """Repeats statements while PostgreSQL is away."""
-        return self._runtime.session().reader(self._runtime.patience())
+        return self._runtime.session().reader(self._runtime.client_timeout())
 
     def _counts(self) -> Fetch:
         """The same for statements that count whole tables."""
-        return self._runtime.session().reader(self._runtime.patience(), wide=True)
+        return self._runtime.session().reader(self._runtime.client_timeout(), wide=True)
 
     find_sync = sync_version(find)
     wait_sync = sync_version(wait)

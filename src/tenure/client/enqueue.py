@@ -103,7 +103,7 @@ async def _joined(runtime: ClientRuntime, options: Options, enqueue: Callable[..
 
 
 def _within(runtime: ClientRuntime, options: Options) -> float:
-    return runtime.patience() if options.within is None else options.within
+    return runtime.client_timeout() if options.within is None else options.within
 
 
 def _handles(runtime: ClientRuntime, calls: list[Call[Any]], existing: ExistingJobs) -> list[Handle[Any]]:

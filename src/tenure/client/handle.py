@@ -113,7 +113,7 @@ class Handle(Generic[R_co]):
 
     def _reads(self, seconds: float | None = None) -> Fetch:
         """Repeats statements while PostgreSQL is away, for `seconds`, or as long as enqueues are repeated."""
-        return self._runtime.session().reader(self._runtime.patience() if seconds is None else seconds)
+        return self._runtime.session().reader(self._runtime.client_timeout() if seconds is None else seconds)
 
     async def explain(self) -> Explanation:
         """Why the job is not running."""

@@ -44,7 +44,7 @@ class ClientRuntime:
     """Overrides settings that the code gave."""
     direct: Callable[[], DirectEnqueuer]
     """Enqueues without an event loop."""
-    patience: Callable[[], float]
+    client_timeout: Callable[[], float]
     """Seconds for which enqueues and reads are repeated while PostgreSQL is away."""
     notifies_in_transactions: Callable[[], bool]
     default_retry: Callable[[], Retry]

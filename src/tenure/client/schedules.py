@@ -170,7 +170,7 @@ class Schedules:
 
     async def list(self, *, retired: bool = False, owner: str | None = None) -> builtins.list[ScheduleStatus]:
         """All schedules by name; retired ones only on request."""
-        rows = await self._runtime.session().reader(self._runtime.patience(), wide=True)(
+        rows = await self._runtime.session().reader(self._runtime.client_timeout(), wide=True)(
             store.list_all(retired=retired, owner=owner)
         )
         return [ScheduleStatus.from_row(row) for row in rows]
@@ -206,7 +206,7 @@ class Schedules:
 
     async def _insist(self, query: Query[T]) -> builtins.list[T]:
         """Repeats the statement while PostgreSQL is away. It is safe to repeat: the statement recognizes its own earlier try."""
-        return await self._runtime.session().reader(self._runtime.patience())(query)
+        return await self._runtime.session().reader(self._runtime.client_timeout())(query)
 
     def _notify_leader(self) -> None:
         self._runtime.session().notify(Wakeup.schedule_changed())

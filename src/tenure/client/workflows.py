@@ -34,7 +34,7 @@ class Workflows:
     async def get(self, job_id: UUID | str) -> WorkflowStatus:
         """The workflow with its steps, live or finished."""
         id_ = to_id(job_id)
-        read = self._runtime.session().reader(self._runtime.patience())
+        read = self._runtime.session().reader(self._runtime.client_timeout())
         rows = await read(jobs.find(str(id_)))
         if not rows:
             raise JobNotFound(id_)

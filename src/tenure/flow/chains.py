@@ -189,7 +189,7 @@ class Chains:
         return run_through(deleting.delete(borrowed, ids, cascade=cascade, events=self._runtime.events))
 
     def _reads(self) -> Fetch:
-        return self._runtime.session().reader(self._runtime.patience())
+        return self._runtime.session().reader(self._runtime.client_timeout())
 
     get_sync = sync_version(get)
     list_sync = sync_version(list)  # noqa: A003 - the method

@@ -107,14 +107,14 @@ class GrowingGroup:
 
     async def close(self) -> None:
         session = self._runtime.session()
-        await session.reader(self._runtime.patience())(blockers.close_group(str(self.group.id)))
+        await session.reader(self._runtime.client_timeout())(blockers.close_group(str(self.group.id)))
         session.notify(Wakeup.chain_ended())
 
 
 async def _add(runtime: ClientRuntime, group: Group[Any], chunk: Sequence[Call[Any]], expected: int) -> None:
     """The jobs and their membership are written together. After a lost answer, both are written again, once."""
     session, text = runtime.session(), to_json(chunk)
-    deadline = time.monotonic() + runtime.patience()
+    deadline = time.monotonic() + runtime.client_timeout()
 
     async def send(again: bool) -> None:
         async with session.transaction() as run:

@@ -169,7 +169,7 @@ class Group(Generic[R_co]):
         return canceled
 
     def _reads(self) -> Fetch:
-        return self._runtime.session().reader(self._runtime.patience())
+        return self._runtime.session().reader(self._runtime.client_timeout())
 
     progress_sync = sync_version(progress)
     status_sync = sync_version(status)

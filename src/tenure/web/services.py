@@ -53,11 +53,11 @@ class WebServices:
 
     async def read(self, query: Query[T]) -> list[T]:
         """By index; repeated while PostgreSQL is away."""
-        return await self.session.reader(self.runtime.patience())(query)
+        return await self.session.reader(self.runtime.client_timeout())(query)
 
     async def read_wide(self, query: Query[T]) -> list[T]:
         """The same for statements that read whole tables."""
-        return await self.session.reader(self.runtime.patience(), wide=True)(query)
+        return await self.session.reader(self.runtime.client_timeout(), wide=True)(query)
 
     @property
     def write(self) -> Fetch:
