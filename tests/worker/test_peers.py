@@ -62,7 +62,7 @@ async def test_a_worker_that_finds_more_than_it_can_take_wakes_the_others(app, d
 
     await app.enqueue_many([work.call() for _ in range(20)])
     worker = app.worker(concurrency=2)
-    monkeypatch.setattr(engine, "CALL_EVERY", 0.0)
+    monkeypatch.setattr(engine, "WAKE_OTHERS_EVERY", 0.0)
     monkeypatch.setattr("tenure.store.wakeups.Wakeups.notify", lambda _, wakeup: sent.append(wakeup))
     await worker.start()
     await until(lambda: database.sql("select count(*) from tenure.history"), is_=[(20,)])

@@ -33,7 +33,9 @@ from tenure.worker.run.slots import Slots
 
 log = logging.getLogger("tenure")
 
-CALL_EVERY = 0.5
+WAKE_OTHERS_EVERY = 0.5
+"""Shortest time, in seconds, between two notifications by which a worker with full slots wakes others."""
+
 CONDEMNED_REST = 0.5
 """Seconds before a worker whose lease has expired claims again: it may have been renewed, or the process is about to stop."""
 
@@ -47,7 +49,7 @@ IDLE_POLL = 0.002
 END_PATIENCE = 1.0
 """Seconds that a stop waits for any other current statement."""
 
-WAKERS = 8
+WOKEN_WORKERS = 8
 """About this many of the workers that serve the same queues claim when a job is announced. If all did, each job would cost
 a claim by each of them."""
 
@@ -126,7 +128,7 @@ class Engine:
         self._claim_counter = ClaimCounter()
         self.peers = 1
         """How many workers serve the same queues, including this one."""
-        self._next_call = 0.0
+        self._next_wake = 0.0
         self._next_claim = 0.0
         self._wants_more = False
         self._claim_is_due = False
@@ -184,7 +186,7 @@ class Engine:
             case Topic.LIMITS:
                 self._claimer.limits_changed()
                 self._claim_task.wake()
-            case Topic.JOBS if wakeup.subject in self._scope.queues and self._is_called():
+            case Topic.JOBS if wakeup.subject in self._scope.queues and self._is_chosen():
                 self._look_for_jobs()
             case Topic.MISSED:
                 self._look_for_jobs()
@@ -194,8 +196,8 @@ class Engine:
         self._claimer.nudge()
         self._claim_task.wake()
 
-    def _is_called(self) -> bool:
-        return random.random() * self.peers < WAKERS  # noqa: S311
+    def _is_chosen(self) -> bool:
+        return random.random() * self.peers < WOKEN_WORKERS  # noqa: S311
 
     async def idle(self) -> None:
         """Returns when no job runs here, every outcome is written, and no job can be claimed. For tests."""
@@ -266,8 +268,8 @@ class Engine:
             self._claimer.under_way.started()
         self._wants_more = len(runs) == free
         self._empty_claims += not runs
-        if self._wants_more and self.peers > WAKERS:
-            self._call_others({run.queue for run in runs})
+        if self._wants_more and self.peers > WOKEN_WORKERS:
+            self._wake_others({run.queue for run in runs})
         if runs:
             self._last_found = time.monotonic()
         if self._wants_more:
@@ -282,10 +284,10 @@ class Engine:
             else:
                 self._slots.add(run)
 
-    def _call_others(self, queues: Iterable[str]) -> None:
+    def _wake_others(self, queues: Iterable[str]) -> None:
         """There are more jobs than free slots: wakes other workers of these queues."""
-        if time.monotonic() >= self._next_call:
-            self._next_call = time.monotonic() + CALL_EVERY
+        if time.monotonic() >= self._next_wake:
+            self._next_wake = time.monotonic() + WAKE_OTHERS_EVERY
             for queue in queues:
                 self._notify(Wakeup.new_jobs(queue))
 
