@@ -65,7 +65,7 @@ class Queues(RuleBasedStateMachine):
         cursors, _ = self.workers[worker]
         for job in self.store.jobs:
             if job.visible and not job.running and job.queue in cursors.queues:
-                cursors.meet(job.queue, job.priority)
+                cursors.add_priority(job.queue, job.priority)
 
     @rule(queue=st.sampled_from(QUEUES))
     def pause_or_resume(self, queue: str) -> None:

@@ -35,15 +35,15 @@ def test_a_known_priority_is_a_lane_of_its_own_and_the_gaps_stay():
 
 def test_the_highest_and_the_lowest_priority_leave_no_empty_gap():
     cursors = Cursors(["mail"])
-    cursors.meet("mail", 100)
-    cursors.meet("mail", 0)
+    cursors.add_priority("mail", 100)
+    cursors.add_priority("mail", 0)
     assert cursors.plan(0.0).lanes == [Lane("mail", 100, 100, 0), Lane("mail", 99, 1, 0), Lane("mail", 0, 0, 0)]
 
 
 def test_lanes_of_all_queues_go_by_priority_and_queues_take_turns():
     cursors = Cursors(["mail", "maps"])
     for queue in ("mail", "maps"):
-        cursors.meet(queue, 50)
+        cursors.add_priority(queue, 50)
     first, second = cursors.plan(0.0), cursors.plan(0.1)
     assert [lane.high for lane in first.lanes] == [100, 100, 50, 50, 49, 49]
     assert [lane.queue for lane in first.lanes] == ["mail", "maps"] * 3
@@ -53,7 +53,7 @@ def test_lanes_of_all_queues_go_by_priority_and_queues_take_turns():
 def test_a_lane_read_to_its_end_begins_after_what_was_known_before():
     """All other rows there were not for this worker."""
     cursors = Cursors(["mail"])
-    cursors.meet("mail", 50)
+    cursors.add_priority("mail", 50)
     for second, position in enumerate((40, 60, 80)):
         cursors.learn(cursors.plan(second), [], 5, reply(position=position), now=second, took=0.0)
     assert starts(cursors) == {("mail", 50): 61}
@@ -62,7 +62,7 @@ def test_a_lane_read_to_its_end_begins_after_what_was_known_before():
 def test_what_became_known_a_moment_ago_is_not_passed_by_yet():
     """A transaction that took its position then may be about to commit; while workers are busy, the sweep comes late."""
     cursors = Cursors(["mail"])
-    cursors.meet("mail", 50)
+    cursors.add_priority("mail", 50)
     for now, position in ((0.0, 40), (1.0, 60), (1.1, 80), (1.15, 90)):
         cursors.learn(cursors.plan(now), [], 5, reply(position=position), now=now, took=0.0)
     assert starts(cursors) == {("mail", 50): 41}
@@ -72,7 +72,7 @@ def test_what_became_known_a_moment_ago_is_not_passed_by_yet():
 
 def test_a_lane_that_filled_the_claim_is_not_passed():
     cursors = Cursors(["mail"])
-    cursors.meet("mail", 50)
+    cursors.add_priority("mail", 50)
     cursors.learn(cursors.plan(0.0), [], 5, reply(position=40), now=0.0, took=0.0)
     cursors.learn(cursors.plan(0.1), [JobPosition("mail", 50, 10)], 1, reply(position=60), now=0.1, took=0.0)
     assert starts(cursors) == {("mail", 50): 11}
@@ -80,7 +80,7 @@ def test_a_lane_that_filled_the_claim_is_not_passed():
 
 def test_a_paused_queue_is_not_passed():
     cursors = Cursors(["mail"])
-    cursors.meet("mail", 50)
+    cursors.add_priority("mail", 50)
     for _ in range(2):
         cursors.learn(cursors.plan(0.0), [], 5, ClaimReply(True, {}, ["mail"], 0, 40, 0, 0), now=0.0, took=0.0)
     assert starts(cursors) == {("mail", 50): 0}
@@ -103,7 +103,7 @@ def test_returned_jobs_send_the_cursors_of_their_queue_back():
 
 def test_a_claim_that_was_not_allowed_teaches_nothing():
     cursors = Cursors(["mail"])
-    cursors.meet("mail", 50)
+    cursors.add_priority("mail", 50)
     for _ in range(3):
         cursors.learn(cursors.plan(0.0), [], 5, reply(position=40, holds=False), now=0.0, took=0.0)
     assert starts(cursors) == {("mail", 50): 0}

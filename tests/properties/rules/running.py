@@ -132,7 +132,7 @@ class RunningRules(StoreMachine):
         ]
         rows = self.store.run(query)
         for queue, priority, _ in rows:
-            seat.cursors.meet(queue, priority)
+            seat.cursors.add_priority(queue, priority)
         told = sorted((queue, priority, sorted(json.loads(unknown or "[]"))) for queue, priority, unknown in rows)
         lanes = {(job.queue, job.priority): set[str]() for job in waiting}
         for job in waiting:

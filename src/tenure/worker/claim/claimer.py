@@ -217,7 +217,7 @@ class Claimer:
         self._next_survey = time.monotonic() + jittered(SURVEY_EVERY)
         kinds = array_literal(self._kinds.served)
         for row in await self._link.fetch(queues.survey(json.dumps(list(self._scope.queues)), kinds)):
-            self._cursors.meet(row.queue, row.priority)
+            self._cursors.add_priority(row.queue, row.priority)
             self._report(row.queue, row.unknown)
 
     def _report(self, queue: str, unknown: Iterable[str]) -> None:

@@ -52,7 +52,7 @@ class CombinedClaimer:
         self._known_limits = KnownLimits(self.link, kinds, list(scope.queues), worker_id, notify)
         self.under_way = ClaimsUnderWay(recorded, unanswered)
         self._refused = refused = RefusedJobs()
-        self._open = Claimer(
+        self._unlimited = Claimer(
             self.link, kinds, scope, worker_id, known_limits=self._known_limits, under_way=self.under_way, refused=refused
         )
         self._limited = LimitedClaimer(
@@ -63,13 +63,13 @@ class CombinedClaimer:
         self._limited_due = 0.0
         self._limited_error = ""
         self._nudged = False
-        self._open_quiet = 0.0
+        self._unlimited_quiet = 0.0
         self._announced = False
 
     @property
     def rest(self) -> float:
         """Seconds until the next claim is worthwhile, as far as this worker knows. 0: at once."""
-        if self._open.look_again:
+        if self._unlimited.look_again:
             return 0.0
         return max(0.0, self._limited_due - time.monotonic()) if self._known_limits.names else FOREVER
 
@@ -85,7 +85,7 @@ class CombinedClaimer:
     def nudge(self) -> None:
         """There may be a job that was not there before."""
         self._announced = True
-        self._open_quiet = 0.0
+        self._unlimited_quiet = 0.0
         self.released()
 
     def released(self) -> None:
@@ -96,12 +96,12 @@ class CombinedClaimer:
     async def claim(self, limit: int) -> list[Run]:
         """At most `limit` jobs."""
         if await self._known_limits.keep() or self._refused.expire():
-            self._open.look_everywhere()
+            self._unlimited.look_everywhere()
         if not self._known_limits.names or time.monotonic() < self._next_limited:
-            return await self._open.claim(limit)
-        self._limited_first = not self._limited_first or time.monotonic() < self._open_quiet
+            return await self._unlimited.claim(limit)
+        self._limited_first = not self._limited_first or time.monotonic() < self._unlimited_quiet
         first, second = (
-            (self._claim_limited, self._claim_open) if self._limited_first else (self._claim_open, self._claim_limited)
+            (self._claim_limited, self._claim_unlimited) if self._limited_first else (self._claim_unlimited, self._claim_limited)
         )
         runs = await first(limit)
         if len(runs) == limit:
@@ -113,12 +113,12 @@ class CombinedClaimer:
                 raise
             return runs  # they are ours and must run; the next claim meets the error again
 
-    async def _claim_open(self, limit: int) -> list[Run]:
+    async def _claim_unlimited(self, limit: int) -> list[Run]:
         self._announced = False
-        runs = await self._open.claim(limit)
+        runs = await self._unlimited.claim(limit)
         # A wake-up that arrived during the claim needs another claim.
-        is_quiet = not (runs or self._announced or self._open.look_again)
-        self._open_quiet = time.monotonic() + QUIET if is_quiet else 0.0
+        is_quiet = not (runs or self._announced or self._unlimited.look_again)
+        self._unlimited_quiet = time.monotonic() + QUIET if is_quiet else 0.0
         return runs
 
     async def _claim_limited(self, limit: int) -> list[Run]:

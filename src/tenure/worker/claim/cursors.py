@@ -171,7 +171,7 @@ class Cursors:
                 self._returns[queue] = returns
                 self.rewind(queue)
 
-    def meet(self, queue: str, priority: int) -> None:
+    def add_priority(self, queue: str, priority: int) -> None:
         """There are jobs of this priority, for this worker or others: from now on it is a lane."""
         self._starts[queue].setdefault(priority, 0)
 
