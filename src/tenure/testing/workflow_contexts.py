@@ -152,14 +152,14 @@ class PreparedWaits:
         received.position += 1
         return payload
 
-    def _received(self, key: str, what: str, event: AwaitedEvent, place: int) -> Any:
+    def _received(self, key: str, what: str, event: AwaitedEvent, index: int) -> Any:
         sent = self._events.get(event.name, ())
-        if place < len(sent):
-            self._journal.steps.append(RecordedStep(key, what, sent[place]))
-            return event.decode(plain_json(sent[place], what=f"the payload of event {event.name!r}"))
+        if index < len(sent):
+            self._journal.steps.append(RecordedStep(key, what, sent[index]))
+            return event.decode(plain_json(sent[index], what=f"the payload of event {event.name!r}"))
         if event.timeout is not None:
             raise WaitTimeout(key)
-        problem = f"the workflow waits for event {event.name!r}, number {place + 1}, and the test has sent {len(sent)}"
+        problem = f"the workflow waits for event {event.name!r}, number {index + 1}, and the test has sent {len(sent)}"
         raise ConfigError(f"{problem}: give workflow_context(events={{{event.name!r}: [payload, ...]}})")
 
 

@@ -98,8 +98,8 @@ def _group(
     since = until - timedelta(seconds=seconds)
     trend = [0] * STEPS
     for row in rows:
-        place = int((row.at - since).total_seconds() / seconds * STEPS)
-        trend[min(STEPS - 1, max(0, place))] += 1
+        step = int((row.at - since).total_seconds() / seconds * STEPS)
+        trend[min(STEPS - 1, max(0, step))] += 1
     return FailureGroup(
         id=hashlib.sha256("\0".join((kind, error or "", message)).encode("utf-8", "replace")).hexdigest()[:16],
         kind=kind,

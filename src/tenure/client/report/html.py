@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tenure.client.report.chart import chart, tone
 from tenure.client.report.facts import facts, lost_error, payloads
 from tenure.client.report.markup import Markup, join, tag
-from tenure.client.report.words import clean, clock, gist, inline, label, offset, place, plain, short, span, value
+from tenure.client.report.words import clean, clock, gist, inline, label, offset, plain, short, span, value, worker_of
 
 if TYPE_CHECKING:
     from tenure.client.report.life import Attempt, Moment, Report, ReportedChild, ReportedLogLine
@@ -92,7 +92,7 @@ def _progress(report: Report) -> Markup:
 def _attempt(attempt: Attempt) -> Markup:
     about = [f"waited {span(attempt.waited)}"] if attempt.waited is not None else []
     about += [f"ran {span(attempt.ran)}"] if attempt.ran is not None else []
-    about += [f"on {worker}"] if (worker := place(attempt)) else []
+    about += [f"on {worker}"] if (worker := worker_of(attempt)) else []
     about += [f"by {inline(attempt.by, 100)}"] if attempt.by else []
     head = [
         tag("b", label(attempt)),

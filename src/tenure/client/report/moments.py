@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
 from tenure.client.report.life import Attempt, Incident, Moment
-from tenure.client.report.words import gist, inline, label, place, plain, span
+from tenure.client.report.words import gist, inline, label, plain, span, worker_of
 from tenure.client.status import JobStatus
 from tenure.model.states import State
 from tenure.model.system_data import SystemData
@@ -58,7 +58,7 @@ def _due(job: JobStatus, attempts: Sequence[Attempt]) -> Iterator[Moment]:
 
 def _of_attempt(attempt: Attempt) -> Iterator[Moment]:
     if attempt.started_at is not None:
-        where = f" on {worker}" if (worker := place(attempt)) else ""
+        where = f" on {worker}" if (worker := worker_of(attempt)) else ""
         waited = f", waited {span(attempt.waited)}" if attempt.waited is not None else ""
         yield Moment(at=attempt.started_at, what="started", text=f"{label(attempt)} started{where}{waited}")
     if attempt.ended_at is not None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tenure.client.report.facts import facts, lost_error, payloads
-from tenure.client.report.words import clean, inline, label, offset, place, plain, short, span, value
+from tenure.client.report.words import clean, inline, label, offset, plain, short, span, value, worker_of
 
 if TYPE_CHECKING:
     from tenure.client.report.life import Attempt, Report, ReportedLogLine
@@ -80,7 +80,7 @@ def _attempt(attempt: Attempt) -> Iterator[str]:
         yield f"waited {span(attempt.waited)}"
     if attempt.ran is not None:
         yield f"ran {span(attempt.ran)}"
-    if text := place(attempt):
+    if text := worker_of(attempt):
         yield f"on {text}"
 
 

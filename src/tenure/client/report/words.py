@@ -96,8 +96,8 @@ def label(attempt: Attempt) -> str:
     return f"attempt {attempt.number}" + (f" (run {attempt.fence})" if attempt.number != attempt.fence else "")
 
 
-def place(attempt: Attempt) -> str | None:
-    """Where it ran."""
+def worker_of(attempt: Attempt) -> str | None:
+    """The name of the worker that ran it, or the end of its id."""
     if attempt.worker is not None:
         return inline(attempt.worker, 100)
     return None if attempt.worker_id is None else f"worker {str(attempt.worker_id)[-8:]}"

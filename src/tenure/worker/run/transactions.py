@@ -112,15 +112,15 @@ def _conclude(services: RunServices, settlement: Settlement, watched: bool | Non
 async def undo(run: Run, error: BaseException, threads: Executor | None = None) -> None:
     """The handler failed with `error`: nothing that it wrote in its transaction stays."""
     if (transaction := take(run)) is not None and await transaction.rollback(threads):
-        _tell_of_kept_writes(run, error)
+        _report_kept_writes(run, error)
 
 
 def undo_sync(run: Run, error: BaseException) -> None:
     if (transaction := take(run)) is not None and transaction.rollback_sync():
-        _tell_of_kept_writes(run, error)
+        _report_kept_writes(run, error)
 
 
-def _tell_of_kept_writes(run: Run, error: BaseException) -> None:
+def _report_kept_writes(run: Run, error: BaseException) -> None:
     with suppress(Exception):  # some exceptions take no notes
         error.add_note(KEPT_WRITES)
     log.error(KEPT_WRITES, extra=run.log_fields)
