@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from starlette.requests import Request
 
 from tenure.web.problems import body_path
-from tenure.web.request_parsing import LARGEST_BODY, LARGEST_BODY_OF_STRANGERS
+from tenure.web.request_parsing import LARGEST_BODY, LARGEST_BODY_WITHOUT_TOKEN
 from tenure.web.security.audit_log import AuditTrail
 from tenure.web.security.principal import Principal, Scope
 from tenure.web.services import WebServices
@@ -158,7 +158,7 @@ class ApiRoute:
     @property
     def largest_body(self) -> int:
         """In bytes."""
-        return LARGEST_BODY_OF_STRANGERS if self.scope is None else LARGEST_BODY
+        return LARGEST_BODY_WITHOUT_TOKEN if self.scope is None else LARGEST_BODY
 
     @property
     def is_probe(self) -> bool:

@@ -78,8 +78,8 @@ class Endpoint:
         return await self._carried_out(call, given)
 
     async def _admitted(self, request: Request, services: WebServices) -> Principal:
-        """Raises for those who may not. A change that is refused here leaves a record in the log, not an entry in the audit log,
-        which strangers could fill."""
+        """The caller, if the request is allowed. A change that is refused here leaves a record in the log, not an entry in the
+        audit log, which clients without a token could fill."""
         principal: Principal | None = None
         try:
             self._check_origin_and_address(request, services)

@@ -16,7 +16,7 @@ from tenure.model.payloads import check_json_text, clean_text
 from tenure.web.problems import FieldProblem, Problem, body_path, invalid, invalid_value
 
 LARGEST_BODY = 1024 * 1024  # bytes
-LARGEST_BODY_OF_STRANGERS = 4 * 1024  # of routes that need no token: anyone may keep the server waiting for the rest of it
+LARGEST_BODY_WITHOUT_TOKEN = 4 * 1024  # of routes that need no token: any client can keep the server waiting for the rest of it
 MOST_PARAMETERS = 100  # of a query
 LONGEST_NAME = 200  # characters of a name that is reported
 LONGEST_NUMBER = 18  # digits of a length: Python refuses to read very long ones

@@ -1,4 +1,5 @@
-"""WebSockets that are open, but have not sent their token yet: strangers may hold a few of them, not all that the server has."""
+"""WebSockets that are open, but have not sent their token yet: clients without one can hold some of the server's
+connections, not all."""
 
 from __future__ import annotations
 
