@@ -33,7 +33,7 @@ EDITS = {
         "case when s.dependants then coalesce(s.chain_id, s.id) end as chain",
         "null::uuid as chain",
     ),
-    "leader/duties/registry.py": ("    Resolver.name: lambda given: Resolver(given.outlets),\n", ""),
+    "leader/duties/registry.py": ("    Resolver.name: lambda given: Resolver(given.reporting),\n", ""),
 }
 """By file: what is replaced by what."""
 

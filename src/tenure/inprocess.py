@@ -16,7 +16,7 @@ from uuid import UUID
 from tenure.engine_settings import engine_settings, scope_of
 from tenure.leader.declaring import Declarations, declare
 from tenure.leader.leader import Leader
-from tenure.leader.outlets import Outlets
+from tenure.leader.reporting import Reporting
 from tenure.leader.requeue import requeue_jobs
 from tenure.model.durations import Duration, to_seconds
 from tenure.model.errors import StoreUnavailable
@@ -137,7 +137,7 @@ class InProcessWorker:
         with suppress(StoreUnavailable):
             async with Link(self._link.database, "return", hot=True) as link:
                 await link.fetch(workers.condemn(engine.worker_id, self._supervisor_id, "stopped"))
-                await requeue_jobs(link, engine.worker_id, self._outlets)
+                await requeue_jobs(link, engine.worker_id, self._reporting)
                 await link.fetch(schedules.withdraw_app(self._supervisor_id))
         await self._leader.stop()
         self._unsubscribe()
@@ -202,8 +202,8 @@ class InProcessWorker:
         await engine.stop(0)
 
     @property
-    def _outlets(self) -> Outlets:
-        return Outlets(self._wakeups.notify, self._events, dead_letter_level=self._settings.leader.dead_letter_level)
+    def _reporting(self) -> Reporting:
+        return Reporting(self._wakeups.notify, self._events, dead_letter_level=self._settings.leader.dead_letter_level)
 
     def _notify(self, wakeup: Wakeup) -> None:
         self._wakeups.notify(wakeup)

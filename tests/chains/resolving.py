@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from tenure.leader.duties.resolver import Resolver
-from tenure.leader.outlets import Outlets
+from tenure.leader.reporting import Reporting
 from tenure.model.wakeup import Wakeup
 from tenure.store.duty_link import DutyLink
 from tenure.store.leases import Term
@@ -40,7 +40,7 @@ async def resolving(database: Database, dsn: str) -> AsyncIterator[Resolving]:
     heard: list[Wakeup] = []
     link = DutyLink(DatabaseTarget.at(dsn))
     try:
-        yield Resolving(Resolver(Outlets(notify=heard.append)), link, database.term("resolver"), heard)
+        yield Resolving(Resolver(Reporting(notify=heard.append)), link, database.term("resolver"), heard)
     finally:
         database.end_term("resolver")
         await link.close()

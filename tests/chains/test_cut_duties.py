@@ -15,7 +15,7 @@ import pytest
 from tenure.chaos.proxy import Moment, Proxy
 from tenure.leader.duties.resolver import Resolver
 from tenure.leader.duties.stager import Stager
-from tenure.leader.outlets import Outlets
+from tenure.leader.reporting import Reporting
 from tenure.model.errors import StoreUnavailable
 from tenure.store import events, jobs, workflows
 from tenure.store.duty_link import DutyLink
@@ -44,9 +44,9 @@ class Leading:
 
     def __init__(self, database: Database, proxy: Proxy, link: DutyLink) -> None:
         self._database, self._proxy, self._link = database, proxy, link
-        outlets = Outlets()
-        self._resolver = Resolver(outlets)
-        self._duties = [self._resolver, Stager(outlets)]
+        reporting = Reporting()
+        self._resolver = Resolver(reporting)
+        self._duties = [self._resolver, Stager(reporting)]
         self._terms: list[Term] = [database.term(duty.name) for duty in self._duties]
         self.broken = 0
 

@@ -12,7 +12,7 @@ import pytest
 from tenure import Context, JobDue, JobReaped, Tenure
 from tenure.leader.duties.reaper import Contact, Reaper
 from tenure.leader.duties.stager import Stager
-from tenure.leader.outlets import Outlets
+from tenure.leader.reporting import Reporting
 from tenure.leader.requeue import requeue_jobs
 from tenure.model.event_bus import Events
 from tenure.model.events import Event
@@ -36,7 +36,7 @@ class Ears(NamedTuple):
 
     wakeups: list[Wakeup]
     seen: list[Event]
-    outlets: Outlets
+    reporting: Reporting
 
 
 @pytest.fixture
@@ -45,13 +45,13 @@ def ears() -> Ears:
     seen: list[Event] = []
     events = Events()
     events.subscribe((), seen.append)
-    return Ears(wakeups, seen, Outlets(wakeups.append, events))
+    return Ears(wakeups, seen, Reporting(wakeups.append, events))
 
 
 async def test_each_promoted_job_is_an_event(link, database, ears):
     ids = database.enqueue({"delay": 60, "queue": "mail"}, {"delay": 60, "kind": "other"})
     database.sql("update tenure.jobs set run_at = now()")
-    await Stager(ears.outlets).run_once(link, database.term("stager"))
+    await Stager(ears.reporting).run_once(link, database.term("stager"))
     told = {(event.job_id, event.kind, event.queue) for event in ears.seen}
     assert told == {(UUID(ids[0]), "work", "mail"), (UUID(ids[1]), "other", "default")}
     assert {type(event) for event in ears.seen} == {JobDue}
@@ -73,7 +73,7 @@ async def test_jobs_of_dead_workers_are_events_that_say_why(link, database, ears
     database.sql("update tenure.jobs set crashes = 2 where kind = 'poison'")
     database.claim(worker, queues=["default", "mail"], kinds=["work", "poison"])
     database.condemn(worker, how)
-    await requeue_jobs(link, worker, ears.outlets)
+    await requeue_jobs(link, worker, ears.reporting)
     blamed = how != "stopped"
     holder: dict[str, Any] = {"worker_id": UUID(worker), "worker": "mail-1", "host": "here"}
     assert sorted(ears.seen, key=lambda event: event.kind) == [
@@ -123,10 +123,10 @@ async def test_a_client_that_waits_for_a_job_learns_at_once_that_it_is_quarantin
     worker = database.worker()
     database.claim(worker, leases={"work": 0} if how is None else {})
     if how is None:
-        await Reaper(Contact(), ears.outlets).run_once(link, database.term("reaper"))
+        await Reaper(Contact(), ears.reporting).run_once(link, database.term("reaper"))
     else:
         database.condemn(worker, how)
-        await requeue_jobs(link, worker, ears.outlets)
+        await requeue_jobs(link, worker, ears.reporting)
     assert database.sql("select count(*) from tenure.jobs where state = 'dead_letter'") == [(2,)]
     assert [wakeup for wakeup in ears.wakeups if wakeup.topic is Topic.ENDED] == [Wakeup.job_ended(awaited)]
 
@@ -138,7 +138,7 @@ async def test_the_level_of_quarantined_jobs_is_that_of_dead_letters(link, datab
     database.claim(worker)
     database.condemn(worker, "crashed")
     level = Tenure("postgresql://", log_dead_letter="critical").settings.leader.dead_letter_level
-    await requeue_jobs(link, worker, Outlets(dead_letter_level=level))
+    await requeue_jobs(link, worker, Reporting(dead_letter_level=level))
     assert [record.levelname for record in caplog.records] == ["CRITICAL"]
 
 
@@ -146,7 +146,7 @@ async def test_the_run_that_lost_its_own_lease_is_notified_by_job_id(link, datab
     [job_id] = database.enqueue({})
     worker = database.worker()
     database.claim(worker, leases={"work": 0})
-    await Reaper(Contact(), ears.outlets).run_once(link, database.term("reaper"))
+    await Reaper(Contact(), ears.reporting).run_once(link, database.term("reaper"))
     assert set(ears.wakeups) == {Wakeup.new_jobs("default"), Wakeup.job_lost(job_id)}
     [event] = ears.seen
     assert (event.job_id, event.why, event.worker_id, event.quarantined) == (UUID(job_id), "expired", UUID(worker), False)
@@ -157,7 +157,7 @@ async def test_the_run_that_lost_its_own_lease_is_notified_by_job_id(link, datab
 async def test_if_very_many_jobs_are_lost_one_notification_is_for_all_runs(link, database, ears):
     database.enqueue(*({} for _ in range(MOST_NAMED + 1)))
     database.claim(database.worker(), limit=100, leases={"work": 0})
-    await Reaper(Contact(), ears.outlets).run_once(link, database.term("reaper"))
+    await Reaper(Contact(), ears.reporting).run_once(link, database.term("reaper"))
     assert set(ears.wakeups) == {Wakeup.any_job_lost(), Wakeup.new_jobs("default")}
 
 

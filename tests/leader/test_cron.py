@@ -13,7 +13,7 @@ import pytest
 from tenure import ConfigError, Tenure
 from tenure.leader.duties.cron import Cron
 from tenure.leader.leader import Leader
-from tenure.leader.outlets import Outlets
+from tenure.leader.reporting import Reporting
 from tenure.model.errors import StoreUnavailable
 from tenure.model.event_bus import Events
 from tenure.model.events import ScheduleTicked
@@ -109,7 +109,7 @@ async def test_it_rests_until_the_next_time_and_no_longer_than_it_must(leader, d
 
 async def test_the_queues_of_enqueued_jobs_are_notified(leader, database):
     sent: list[Wakeup] = []
-    leader.cron = Cron(RETENTION, Outlets(sent.append))
+    leader.cron = Cron(RETENTION, Reporting(sent.append))
     plan(database, "a", queue="mail")
     plan(database, "b", queue="mail")
     plan(database, "c", queue="post")
@@ -119,7 +119,7 @@ async def test_the_queues_of_enqueued_jobs_are_notified(leader, database):
 
 async def test_the_stager_is_notified_of_enqueued_jobs_that_are_to_run_later(leader, database):
     sent: list[Wakeup] = []
-    leader.cron = Cron(RETENTION, Outlets(sent.append))
+    leader.cron = Cron(RETENTION, Reporting(sent.append))
     plan(database, "now", queue="mail")
     plan(database, "later", queue="post", jitter="30s")
     await leader.look(60)
@@ -592,7 +592,7 @@ async def test_the_outcome_of_each_planned_time_is_an_event_for_subscribers(lead
     seen: list[ScheduleTicked] = []
     events = Events()
     events.subscribe((ScheduleTicked,), seen.append)
-    leader.cron = Cron(RETENTION, Outlets(events=events))
+    leader.cron = Cron(RETENTION, Reporting(events=events))
     plan(database, overlap="queue")
     await leader.look(180)
     await leader.look(240)

@@ -12,7 +12,7 @@ from tenure.leader.duties.reaper import Contact, Reaper
 from tenure.leader.duties.registry import DUTIES, DutyContext, create_duties
 from tenure.leader.duties.stager import Stager
 from tenure.leader.leader import Leader
-from tenure.leader.outlets import Outlets
+from tenure.leader.reporting import Reporting
 from tenure.leader.settings import LeaderSettings
 from tenure.model.wakeup import Wakeup
 from tenure.store import jobs
@@ -98,7 +98,7 @@ async def test_the_stager_notifies_the_queues_of_promoted_jobs(link, database):
     sent: list[Wakeup] = []
     database.enqueue({"delay": 60}, {"delay": 60, "queue": "mail"}, {"delay": 60, "queue": "mail"})
     database.sql("update tenure.jobs set run_at = now()")
-    await Stager(Outlets(sent.append)).run_once(link, database.term("stager"))
+    await Stager(Reporting(sent.append)).run_once(link, database.term("stager"))
     assert sorted(sent) == [Wakeup.new_jobs("default"), Wakeup.new_jobs("mail")]
 
 
@@ -234,6 +234,6 @@ async def test_a_duty_of_a_stale_leader_returns_that_it_does_not_hold(link, data
 
 
 def test_the_registry_lists_every_duty_by_its_own_name():
-    context = DutyContext(settings=LeaderSettings(), outlets=Outlets(), contact=Contact(), not_delivering=lambda: False)
+    context = DutyContext(settings=LeaderSettings(), reporting=Reporting(), contact=Contact(), not_delivering=lambda: False)
     assert sorted(DUTIES) == ["cleaner", "cron", "doctor", "reaper", "resolver", "rollup", "stager"]
     assert [duty.name for duty in create_duties(context)] == list(DUTIES)

@@ -11,7 +11,7 @@ import pytest
 
 from tenure import Tenure, events
 from tenure.leader.duties.resolver import Resolver
-from tenure.leader.outlets import Outlets
+from tenure.leader.reporting import Reporting
 from tenure.model.event_bus import Events
 from tenure.model.events import (
     Event,
@@ -78,7 +78,7 @@ async def resolve(link: DutyLink, database: Database) -> list[Event]:
     seen: list[Event] = []
     events = Events()
     events.subscribe((), seen.append)
-    resolver, term = Resolver(Outlets(events=events)), database.term("resolver")
+    resolver, term = Resolver(Reporting(events=events)), database.term("resolver")
     for _ in range(3):
         assert (await resolver.run_once(link, term)).holds
     database.end_term("resolver")

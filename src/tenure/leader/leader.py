@@ -17,7 +17,7 @@ from tenure.leader.duties.reaper import Contact
 from tenure.leader.duties.registry import DutyContext, create_duties
 from tenure.leader.election import SHARED, SHARED_TTL, Election
 from tenure.leader.links import DutyLinks
-from tenure.leader.outlets import Outlets
+from tenure.leader.reporting import Reporting
 from tenure.leader.settings import LeaderSettings
 from tenure.leader.terms import HeldTerm
 from tenure.model.errors import StoreUnavailable
@@ -100,7 +100,7 @@ class Leader:
 
     def _all_duties(self, not_delivering: Callable[[], bool]) -> list[Duty]:
         settings = self._settings
-        outlets = Outlets(
+        reporting = Reporting(
             self._notify,
             self._events,
             self._count_requeued,
@@ -108,7 +108,9 @@ class Leader:
             schedule_missed_level=settings.schedule_missed_level,
             schedule_skipped_level=settings.schedule_skipped_level,
         )
-        return create_duties(DutyContext(settings=settings, outlets=outlets, contact=self.contact, not_delivering=not_delivering))
+        return create_duties(
+            DutyContext(settings=settings, reporting=reporting, contact=self.contact, not_delivering=not_delivering)
+        )
 
     @property
     def duties_held(self) -> list[str]:

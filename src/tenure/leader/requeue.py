@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from uuid import UUID
 
-from tenure.leader.outlets import Outlets
+from tenure.leader.reporting import Reporting
 from tenure.logs import SPELLED_OUT
 from tenure.model.events import JobReaped
 from tenure.model.wakeup import Wakeup
@@ -44,8 +44,8 @@ class _Requeued(NamedTuple):
 class Requeuer:
     """Remembers between calls which rows PostgreSQL rejects, so that they do not block the others."""
 
-    def __init__(self, outlets: Outlets | None = None) -> None:
-        self._outlets = outlets or Outlets()
+    def __init__(self, reporting: Reporting | None = None) -> None:
+        self._reporting = reporting or Reporting()
         self._jobs = RefusedRows("to requeue a job")
         self._workers = RefusedRows("to remove a worker", "worker_id")
 
@@ -67,7 +67,7 @@ class Requeuer:
         async def send(pick: Pick) -> ReturnedRow:
             [answer] = await link.fetch(jobs.return_jobs(worker_id, pick=pick))
             if not pick.peek:
-                announce(self._outlets, answer.queues, answer.jobs)
+                announce(self._reporting, answer.queues, answer.jobs)
             return answer
 
         total, more = 0, True
@@ -80,36 +80,36 @@ class Requeuer:
         return total
 
 
-async def requeue_jobs(link: Link, worker_id: str | None, outlets: Outlets | None = None) -> int:
+async def requeue_jobs(link: Link, worker_id: str | None, reporting: Reporting | None = None) -> int:
     """For a supervisor or in-process worker that requeues the jobs of a worker that has ended."""
-    return await Requeuer(outlets).requeue(link, worker_id)
+    return await Requeuer(reporting).requeue(link, worker_id)
 
 
-def announce(outlets: Outlets, queues: Sequence[str], reaped: Sequence[ReapedJob]) -> None:
+def announce(reporting: Reporting, queues: Sequence[str], reaped: Sequence[ReapedJob]) -> None:
     """Wakes the workers that can claim these jobs and those that may still run them; logs, counts and emits what was done."""
-    _notify(outlets, queues, reaped)
+    _notify(reporting, queues, reaped)
     for job in reaped:
-        outlets.count_requeued(job.queue, job.kind, job.why)
+        reporting.count_requeued(job.queue, job.kind, job.why)
     _report_requeued([job for job in reaped if not job.quarantined])
     for job in reaped:
         if job.quarantined:
-            _report_quarantined(job, outlets.dead_letter_level)
-    if outlets.events.wants(JobReaped):
+            _report_quarantined(job, reporting.dead_letter_level)
+    if reporting.events.wants(JobReaped):
         for job in reaped:
-            outlets.events.emit(_reaped_event(job))
+            reporting.events.emit(_reaped_event(job))
 
 
-def _notify(outlets: Outlets, queues: Sequence[str], reaped: Sequence[ReapedJob]) -> None:
+def _notify(reporting: Reporting, queues: Sequence[str], reaped: Sequence[ReapedJob]) -> None:
     for queue in queues:
-        outlets.notify(Wakeup.new_jobs(queue))
+        reporting.notify(Wakeup.new_jobs(queue))
     # Runs of a process that has ended need no notification.
     for wakeup in Wakeup.jobs_lost([str(job.job_id) for job in reaped if job.why in ("expired", "lease_lost")]):
-        outlets.notify(wakeup)
+        reporting.notify(wakeup)
     for job in reaped:
         if job.quarantined and job.watched:
-            outlets.notify(Wakeup.job_ended(str(job.job_id)))
+            reporting.notify(Wakeup.job_ended(str(job.job_id)))
     if any(job.dependants for job in reaped):
-        outlets.notify(Wakeup.chain_ended())
+        reporting.notify(Wakeup.chain_ended())
 
 
 def _reaped_event(job: ReapedJob) -> JobReaped:

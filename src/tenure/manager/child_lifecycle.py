@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from itertools import count
 from uuid import UUID
 
-from tenure.leader.outlets import Outlets
+from tenure.leader.reporting import Reporting
 from tenure.leader.requeue import requeue_jobs
 from tenure.leader.settings import LeaderSettings
 from tenure.manager.process import ChildProcess
@@ -148,14 +148,14 @@ class ChildLifecycle:
             services.events.emit(WorkerDied(worker_id=UUID(child.worker_id), cause=cause, worker=child.name))
 
         leader = child.hello.leader if child.hello else LeaderSettings()
-        outlets = Outlets(services.notify, services.events, services.runs.add_requeued, leader.dead_letter_level)
+        reporting = Reporting(services.notify, services.events, services.runs.add_requeued, leader.dead_letter_level)
 
         async def requeue() -> None:
             # Its own connection: this may take long and must not delay the renewal. The ended process has released its
             # connections.
             async with Link(services.link.database, "return", hot=True) as link:
                 await link.fetch(workers.condemn(child.worker_id, services.id, how))
-                await requeue_jobs(link, child.worker_id, outlets)
+                await requeue_jobs(link, child.worker_id, reporting)
 
         await services.retry_while_unavailable(requeue)
         services.renew_soon()  # the renewal also returns whether jobs must now run in isolation

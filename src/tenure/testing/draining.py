@@ -19,7 +19,7 @@ from tenure.leader.declaring import Declarations, declare
 from tenure.leader.duties.duty import Duty
 from tenure.leader.duties.reaper import Contact, Reaper
 from tenure.leader.duties.registry import DutyContext, create_duties
-from tenure.leader.outlets import Outlets
+from tenure.leader.reporting import Reporting
 from tenure.leader.requeue import requeue_jobs
 from tenure.model.durations import Duration, to_seconds
 from tenure.model.errors import ConfigError
@@ -249,23 +249,23 @@ async def _drainer(app: Tenure, queues: Sequence[str] | None, concurrency: int) 
             condemned=lambda: None,
             events=events,
         )
-        duties = await _duties(app, link, supervisor, Outlets(notify, events))
+        duties = await _duties(app, link, supervisor, Reporting(notify, events))
         engine.start()
         try:
             yield Drainer(runtime, link, engine, duties, events)
         finally:
             await engine.stop(0)
             await link.fetch(workers.condemn(worker_id, supervisor, "stopped"))
-            await requeue_jobs(link, worker_id, Outlets(notify, events))
+            await requeue_jobs(link, worker_id, Reporting(notify, events))
             await link.fetch(schedules.withdraw_app(supervisor))
             if await link.fetch(leases.release_all(supervisor)):
                 notify(Wakeup.duty_free())
 
 
-async def _duties(app: Tenure, link: Link, holder: str, outlets: Outlets) -> list[tuple[Duty, Term]]:
+async def _duties(app: Tenure, link: Link, holder: str, reporting: Reporting) -> list[tuple[Duty, Term]]:
     """Taken from any holder: a test that drains an app waits for no other leader."""
     contact = Contact()
-    context = DutyContext(settings=app.settings.leader, outlets=outlets, contact=contact, not_delivering=lambda: False)
+    context = DutyContext(settings=app.settings.leader, reporting=reporting, contact=contact, not_delivering=lambda: False)
     duties = [duty for duty in create_duties(context) if duty.name not in HOUSEKEEPING]
     for duty in duties:
         if isinstance(duty, Reaper):

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from tenure.leader.declaring import RETIRED
 from tenure.leader.duties.duty import RoundResult, TermOver
 from tenure.leader.duties.parts import Parts
-from tenure.leader.outlets import Outlets
+from tenure.leader.reporting import Reporting
 from tenure.model.errors import ConfigError
 from tenure.model.events import ScheduleTicked
 from tenure.model.schedules import Schedule
@@ -57,9 +57,9 @@ class Cron:
     again = 20.0
     """Seconds until that, or the cleaning, is retried after a failure: it may wait for a lock each time."""
 
-    def __init__(self, keep: float, outlets: Outlets | None = None) -> None:
+    def __init__(self, keep: float, reporting: Reporting | None = None) -> None:
         self._keep = keep
-        self._outlets = outlets or Outlets()
+        self._reporting = reporting or Reporting()
         self._clean_at = self._verify_at = 0.0
         self._clock: tuple[datetime, float] | None = None
         self._clock_set_back = True  # it may have happened before this process started
@@ -109,7 +109,7 @@ class Cron:
     async def _record(self, link: Link, term: Term, moves: list[ScheduleMove], now: datetime | None) -> int:
         """How many jobs were enqueued."""
         total = 0
-        listing = self._outlets.events.wants(ScheduleTicked)
+        listing = self._reporting.events.wants(ScheduleTicked)
 
         async def send(group: list[ScheduleMove]) -> None:
             nonlocal total
@@ -128,7 +128,7 @@ class Cron:
         return total
 
     async def _release(self, link: Link, term: Term, now: datetime | None) -> int:
-        listing = self._outlets.events.wants(ScheduleTicked)
+        listing = self._reporting.events.wants(ScheduleTicked)
 
         async def send(pick: Pick) -> ReleasedRow:
             [answer] = await link.fetch(schedules.release_ticks(term, limit=self.batch, listing=listing, pick=pick, now=now))
@@ -211,21 +211,21 @@ class Cron:
         self, queues: Sequence[str], ticks: Sequence[RecordedTick], *, scheduled: bool = False, skipped: str = SKIPPED
     ) -> None:
         for queue in queues:
-            self._outlets.notify(Wakeup.new_jobs(queue))
+            self._reporting.notify(Wakeup.new_jobs(queue))
         if scheduled:
-            self._outlets.notify(Wakeup.job_scheduled())
+            self._reporting.notify(Wakeup.job_scheduled())
         for tick in ticks:
             self._log_tick(tick, skipped)
-            if self._outlets.events.wants(ScheduleTicked):
-                self._outlets.events.emit(_event(tick))
+            if self._reporting.events.wants(ScheduleTicked):
+                self._reporting.events.emit(_event(tick))
 
     def _log_tick(self, tick: RecordedTick, skipped: str) -> None:
         """A planned time for which no job was enqueued."""
         fields = {"schedule": tick.schedule, "planned_at": tick.planned_at.isoformat(), "times": tick.times}
         if tick.outcome == "missed":
-            ticks_log.log(self._outlets.schedule_missed_level, MISSED, extra=fields)
+            ticks_log.log(self._reporting.schedule_missed_level, MISSED, extra=fields)
         elif tick.outcome == "skipped":
-            ticks_log.log(self._outlets.schedule_skipped_level, skipped, extra=fields)
+            ticks_log.log(self._reporting.schedule_skipped_level, skipped, extra=fields)
 
     def _skipped(self) -> list[str]:
         now = time.monotonic()

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tenure.leader.duties.duty import RoundResult, TermOver
 from tenure.leader.duties.parts import Parts
-from tenure.leader.outlets import Outlets
+from tenure.leader.reporting import Reporting
 from tenure.leader.requeue import Requeuer, announce
 from tenure.periodic import boottime
 from tenure.store import jobs, workers
@@ -77,14 +77,14 @@ class Reaper:
     unknown_every = 30.0
     """Seconds between two searches for jobs that are held by a worker without a row."""
 
-    def __init__(self, contact: Contact, outlets: Outlets | None = None, *, every: float = 5.0) -> None:
+    def __init__(self, contact: Contact, reporting: Reporting | None = None, *, every: float = 5.0) -> None:
         """`every`: the longest time between two rounds in seconds. A round starts sooner when a lease expires."""
         self._contact = contact
-        self._outlets = outlets or Outlets()
+        self._reporting = reporting or Reporting()
         self.longest_rest = every
         self._next_unknown = 0.0
         self._examined: str | None = None
-        self._requeuer = Requeuer(self._outlets)
+        self._requeuer = Requeuer(self._reporting)
         self._refused = RefusedRows("to requeue a job")
         self._uncondemned = RefusedRows("to condemn a worker whose lease expired", "worker_id")
         self._unlisted = RefusedRows("to insert a row for a worker that holds jobs and has none", "worker_id")
@@ -147,7 +147,7 @@ class Reaper:
         async def send(pick: Pick) -> ExpiredRow:
             [answer] = await link.fetch(jobs.expire(term, limit=self.batch, max_crashes=workers.MAX_CRASHES, pick=pick))
             if not pick.peek:
-                announce(self._outlets, answer.queues, answer.jobs)
+                announce(self._reporting, answer.queues, answer.jobs)
             return answer
 
         return sum(answer.requeued + answer.quarantined for answer in await self._refused.run(send))

@@ -13,7 +13,7 @@ from tenure.leader.duties.reaper import Contact, Reaper
 from tenure.leader.duties.resolver import Resolver
 from tenure.leader.duties.rollup import Rollup
 from tenure.leader.duties.stager import Stager
-from tenure.leader.outlets import Outlets
+from tenure.leader.reporting import Reporting
 from tenure.leader.settings import LeaderSettings
 
 
@@ -22,17 +22,17 @@ class DutyContext:
     """What duties are created from."""
 
     settings: LeaderSettings
-    outlets: Outlets
+    reporting: Reporting
     contact: Contact
     not_delivering: Callable[[], bool]
     """Whether this process does not receive notifications."""
 
 
 DUTIES: Mapping[str, Callable[[DutyContext], Duty]] = {
-    Stager.name: lambda given: Stager(given.outlets),
-    Reaper.name: lambda given: Reaper(given.contact, given.outlets, every=given.settings.reap_every),
-    Cron.name: lambda given: Cron(given.settings.retention, given.outlets),
-    Resolver.name: lambda given: Resolver(given.outlets),
+    Stager.name: lambda given: Stager(given.reporting),
+    Reaper.name: lambda given: Reaper(given.contact, given.reporting, every=given.settings.reap_every),
+    Cron.name: lambda given: Cron(given.settings.retention, given.reporting),
+    Resolver.name: lambda given: Resolver(given.reporting),
     Cleaner.name: lambda given: Cleaner(
         given.settings.retention,
         given.settings.dead_letter_retention,

@@ -20,7 +20,7 @@ from uuid import UUID
 from tenure.leader.duties.duty import RoundResult, TermOver
 from tenure.leader.duties.parts import Parts
 from tenure.leader.duties.waking import EventWaker
-from tenure.leader.outlets import Outlets
+from tenure.leader.reporting import Reporting
 from tenure.model.events import Event, JobCanceled, JobCompleted, JobFailed, JobUnblocked, WorkflowWoken
 from tenure.model.states import State
 from tenure.model.wakeup import Wakeup
@@ -51,8 +51,8 @@ class Resolver:
     rest_if_left = 0.1
     """Seconds until rows are looked at again that another session had locked."""
 
-    def __init__(self, outlets: Outlets | None = None) -> None:
-        self._outlets = outlets or Outlets()
+    def __init__(self, reporting: Reporting | None = None) -> None:
+        self._reporting = reporting or Reporting()
         self._left_over = False
         self._arm_after: UUID | None = None
         """Blockers of jobs up to this one were left, because other sessions had locked what they wait for."""
@@ -67,7 +67,7 @@ class Resolver:
             "resolve": self._resolve,
             "unblock": self._unblock,
             "end": self._end,
-            "events": EventWaker(self._outlets).run_once,
+            "events": EventWaker(self._reporting).run_once,
         }
         """In the order of a round. A part that fails does not stop the others."""
 
@@ -107,7 +107,7 @@ class Resolver:
         return sum(answer.endings for answer in answers)
 
     async def _unblock(self, link: Link, term: Term) -> int:
-        events = self._outlets.events
+        events = self._reporting.events
         listing = events.wants(JobUnblocked) or events.wants(WorkflowWoken)
         answers = await self._run(
             "unblock", link, lambda pick: blockers.unblock(term, limit=self.batch, listing=listing, pick=pick)
@@ -117,7 +117,7 @@ class Resolver:
         for answer in answers:
             self._announce(answer.queues)
             if answer.scheduled:
-                self._outlets.notify(Wakeup.job_scheduled())
+                self._reporting.notify(Wakeup.job_scheduled())
         return sum(answer.moved for answer in answers)
 
     async def _end(self, link: Link, term: Term) -> int:
@@ -141,16 +141,16 @@ class Resolver:
 
     def _announce(self, queues: list[str]) -> None:
         for queue in queues:
-            self._outlets.notify(Wakeup.new_jobs(queue))
+            self._reporting.notify(Wakeup.new_jobs(queue))
 
     def _emit(self, event: Event) -> None:
-        if self._outlets.events.wants(type(event)):
-            self._outlets.events.emit(event)
+        if self._reporting.events.wants(type(event)):
+            self._reporting.events.emit(event)
 
     def _report_ended(self, job: EndedBlockedJob) -> None:
         self._emit(_ended_event(job))
         if job.watched:
-            self._outlets.notify(Wakeup.job_ended(str(job.job_id)))
+            self._reporting.notify(Wakeup.job_ended(str(job.job_id)))
         if job.state in ("canceled", "failed"):
             fields = {"job_id": str(job.job_id), "kind": job.kind, "queue": job.queue, "state": job.state, "error": job.error}
             log.warning("a job ended without a run, because of a job that it waits for", extra=fields)

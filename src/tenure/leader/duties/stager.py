@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from tenure.leader.duties.duty import RoundResult
 from tenure.leader.duties.parts import Parts
-from tenure.leader.outlets import Outlets
+from tenure.leader.reporting import Reporting
 from tenure.model.events import JobCanceled, JobDue
 from tenure.model.wakeup import Wakeup
 from tenure.store import jobs
@@ -29,8 +29,8 @@ class Stager:
     longest_rest = 3.0
     """Seconds. A client that schedules a job notifies the stager; after this time a lost notification has no effect."""
 
-    def __init__(self, outlets: Outlets | None = None) -> None:
-        self._outlets = outlets or Outlets()
+    def __init__(self, reporting: Reporting | None = None) -> None:
+        self._reporting = reporting or Reporting()
         self._refused = RefusedRows("to promote a job")
         self._refused_expired = RefusedRows("to cancel an expired job")
 
@@ -57,7 +57,7 @@ class Stager:
         return self._result(answers[-1].holds, canceled, answers[-1].next_due)
 
     async def _promote(self, link: Link, term: Term) -> RoundResult:
-        listing = self._outlets.events.wants(JobDue)
+        listing = self._reporting.events.wants(JobDue)
 
         async def send(pick: Pick) -> PromotedRow:
             [answer] = await link.fetch(jobs.promote(term, limit=self.batch, listing=listing, pick=pick))
@@ -79,14 +79,14 @@ class Stager:
             fields = {"job_id": str(job.job_id), "kind": job.kind}
             log.info("job canceled, because it was not started before it expired", extra=fields)
             if job.watched:
-                self._outlets.notify(Wakeup.job_ended(str(job.job_id)))
-            if self._outlets.events.wants(JobCanceled):
-                self._outlets.events.emit(JobCanceled(job_id=job.job_id, kind=job.kind, reason=job.reason, by=None, ran=False))
+                self._reporting.notify(Wakeup.job_ended(str(job.job_id)))
+            if self._reporting.events.wants(JobCanceled):
+                self._reporting.events.emit(JobCanceled(job_id=job.job_id, kind=job.kind, reason=job.reason, by=None, ran=False))
         if any(job.dependants for job in canceled):
-            self._outlets.notify(Wakeup.chain_ended())
+            self._reporting.notify(Wakeup.chain_ended())
 
     def _announce(self, answer: PromotedRow) -> None:
         for queue in answer.queues:
-            self._outlets.notify(Wakeup.new_jobs(queue))
+            self._reporting.notify(Wakeup.new_jobs(queue))
         for job in answer.jobs:
-            self._outlets.events.emit(JobDue(job_id=job.job_id, kind=job.kind, queue=job.queue))
+            self._reporting.events.emit(JobDue(job_id=job.job_id, kind=job.kind, queue=job.queue))

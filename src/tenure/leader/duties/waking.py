@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from tenure.leader.duties.duty import TermOver
-from tenure.leader.outlets import Outlets
+from tenure.leader.reporting import Reporting
 from tenure.model.events import WorkflowWoken
 from tenure.model.wakeup import Wakeup
 from tenure.store import events
@@ -25,8 +25,8 @@ Answer = TypeVar("Answer", NumberedEventsRow, WokenRow)
 class EventWaker:
     batch = 1000
 
-    def __init__(self, outlets: Outlets) -> None:
-        self._outlets = outlets
+    def __init__(self, reporting: Reporting) -> None:
+        self._reporting = reporting
         self._refused_events = RefusedRows("to number an event", "id")
         self._refused_jobs = RefusedRows("to wake a workflow")
 
@@ -43,16 +43,16 @@ class EventWaker:
                 self._announce(answer)
             return _holding(answer)
 
-        listing = self._outlets.events.wants(WorkflowWoken)
+        listing = self._reporting.events.wants(WorkflowWoken)
         numbered = await self._refused_events.run(number)
         woken = await self._refused_jobs.run(wake)
         return sum(answer.touched for answer in numbered) + sum(answer.checked for answer in woken)
 
     def _announce(self, answer: WokenRow) -> None:
         for queue in answer.queues:
-            self._outlets.notify(Wakeup.new_jobs(queue))
+            self._reporting.notify(Wakeup.new_jobs(queue))
         for job in answer.jobs:
-            self._outlets.events.emit(WorkflowWoken(job_id=job.job_id, kind=job.kind, queue=job.queue))
+            self._reporting.events.emit(WorkflowWoken(job_id=job.job_id, kind=job.kind, queue=job.queue))
 
 
 def _holding(answer: Answer) -> Answer:

@@ -11,7 +11,7 @@ from tenure.model.wakeup import Wakeup
 
 
 @dataclass(frozen=True, slots=True)
-class Outlets:
+class Reporting:
     notify: Callable[[Wakeup], None] = lambda _: None
     """Wakes other processes, after the commit. If the notification is lost, they notice later; nothing else is lost."""
     events: Events = field(default_factory=Events)
