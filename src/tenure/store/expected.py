@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from tenure.store.migration_files import ledger_sql, migrations
+from tenure.store.migration_files import migrations, migrations_table_sql
 from tenure.store.statements import DEFAULT_SCHEMA
 
 _BODIES = re.compile(r"\$\$.*?\$\$", re.DOTALL)
@@ -25,7 +25,7 @@ _RENAMED = re.compile(r"alter index (?:if exists )?tenure\.(\w+) rename to (\w+)
 def expected_indexes(applied: Collection[tuple[int, str]]) -> dict[str, str]:
     """The table of each, by its name."""
     found: dict[str, str] = {}
-    scripts = [ledger_sql(DEFAULT_SCHEMA), *(m.sql(DEFAULT_SCHEMA) for m in migrations() if m.key in applied)]
+    scripts = [migrations_table_sql(DEFAULT_SCHEMA), *(m.sql(DEFAULT_SCHEMA) for m in migrations() if m.key in applied)]
     for script in scripts:
         for statement in _BODIES.sub("", _COMMENTS.sub("", script)).split(";"):
             _follow(" ".join(statement.split()), found)

@@ -57,7 +57,7 @@ class Migration:
         return [text.strip() for text in _COMMENT.sub("", self.sql(schema)).split(";") if text.strip()]
 
     def closing_sql(self, schema: str) -> str:
-        """What follows the file in one transaction: views and functions after the newest pre file, then the ledger entry."""
+        """What follows the file in one transaction: views and functions after the newest pre file, then its record."""
         return (definitions_sql(schema) if self == newest_pre() else "") + self._entry_sql(schema)
 
     def _entry_sql(self, schema: str) -> str:
@@ -87,7 +87,7 @@ def schema_sql(schema: str) -> str:
     return f"create schema if not exists {quoted(schema)};\n"
 
 
-def ledger_sql(schema: str) -> str:
+def migrations_table_sql(schema: str) -> str:
     """The table that records which migrations have run."""
     return (
         f"create table if not exists {quoted(schema)}.migrations (\n"
@@ -179,7 +179,7 @@ def migration_sql(schema: str, *, after: int = 0, phase: Phase | None = None, tr
     in_transaction = not transaction or not after
     missing = [m for m in migrations() if m.version > after and phase in (None, m.phase)]
     begin, commit = ("begin;\n", "commit;\n") if transaction else ("", "")
-    text = begin + schema_sql(schema) + ledger_sql(schema)
+    text = begin + schema_sql(schema) + migrations_table_sql(schema)
     for migration in missing:
         script = migration.sql(schema)
         if migration.outside and in_transaction:

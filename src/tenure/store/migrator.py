@@ -21,9 +21,9 @@ from tenure.store.lock_holders import LockHolderWatch
 from tenure.store.migration_files import (
     Migration,
     Phase,
-    ledger_sql,
     migration_sql,
     migrations,
+    migrations_table_sql,
     newest_version,
     schema_sql,
 )
@@ -40,10 +40,10 @@ __all__ = [
     "apply_roles",
     "check_schema",
     "find_state",
-    "ledger_sql",
     "migrate",
     "migration_sql",
     "migrations",
+    "migrations_table_sql",
     "newest_version",
     "roles_sql",
 ]
@@ -72,7 +72,7 @@ _PINNED = """
 """
 
 Result = TypeVar("Result")
-Ledger = dict[tuple[int, Phase], tuple[datetime, str]]
+AppliedMigrations = dict[tuple[int, Phase], tuple[datetime, str]]
 """By version and phase: when it was applied, and its name."""
 
 
@@ -98,8 +98,10 @@ async def find_state(database: DatabaseTarget) -> list[MigrationState]:
     """Every migration, and when it was applied. Changes nothing."""
     with _named_errors():
         async with await connect(database, "migrate") as connection:
-            ledger = await _insist(connection, database, "migrate --status", lambda: _looked(connection, database), log.warning)
-    applied = {Migration(*key, name).label: (*key, at) for key, (at, name) in sorted(ledger.items())}
+            recorded = await _insist(
+                connection, database, "migrate --status", lambda: _inspect(connection, database), log.warning
+            )
+    applied = {Migration(*key, name).label: (*key, at) for key, (at, name) in sorted(recorded.items())}
     ours = {migration.label for migration in migrations()}
     known = [MigrationState(m.label, m.version, m.phase, applied.get(m.label, (0, "", None))[2]) for m in migrations()]
     return known + [MigrationState(label, *entry, known=False) for label, entry in applied.items() if label not in ours]
@@ -150,13 +152,13 @@ async def check_schema(database: DatabaseTarget) -> None:
     """Raises `SchemaMismatch` unless this code can work with the schema."""
     with _named_errors():
         async with await connect(database, "migrate") as connection:
-            applied = await _ledger(connection, database.schema)
+            applied = await _applied_migrations(connection, database.schema)
             where = "" if applied else await _schemas_found(connection, database.schema)
     needed = newest_version()
     reached = max((version for version, phase in applied if phase == "pre"), default=None)
     if reached is None:
         raise SchemaMismatch(None, needed, where)
-    if problem := _other_history(applied, database.schema):
+    if problem := _renamed_migration(applied, database.schema):
         raise SchemaMismatch(reached, needed, problem)
     if reached < needed:
         raise SchemaMismatch(reached, needed, "run `tenure migrate` with this version of Tenure, then start again")
@@ -176,19 +178,19 @@ async def _planned(
         return await _to_run(connection, schema, phase, force=force, warn=warn)
 
 
-async def _looked(connection: AsyncConnection[Any], database: DatabaseTarget) -> Ledger:
+async def _inspect(connection: AsyncConnection[Any], database: DatabaseTarget) -> AppliedMigrations:
     async with connection.transaction():
         await _limit_lock_waits(connection)
-        return await _ledger(connection, database.schema)
+        return await _applied_migrations(connection, database.schema)
 
 
 async def _to_run(
     connection: AsyncConnection[Any], schema: str, phase: Phase | None, *, force: bool, warn: Callable[[str], None]
 ) -> list[Migration]:
-    ledger = await _ledger(connection, schema)
-    if problem := _other_history(ledger, schema):
+    recorded = await _applied_migrations(connection, schema)
+    if problem := _renamed_migration(recorded, schema):
         raise MigrationRefused(problem)
-    applied = set(ledger)
+    applied = set(recorded)
     missing = [m for m in migrations() if m.key not in applied and phase in (None, m.phase)]
     posts = [m for m in missing if m.phase == "post"]
     if not (applied and posts):
@@ -209,10 +211,10 @@ async def _to_run(
     return [m for m in missing if m.phase == "pre"]
 
 
-def _other_history(ledger: Ledger, schema: str) -> str:
+def _renamed_migration(recorded: AppliedMigrations, schema: str) -> str:
     """Empty, unless the schema was made by migrations that this code has under other names."""
     for ours in migrations():
-        entry = ledger.get(ours.key)
+        entry = recorded.get(ours.key)
         if entry is not None and entry[1] != ours.name:
             theirs = Migration(ours.version, ours.phase, entry[1])
             return (
@@ -235,7 +237,7 @@ def _labels(given: list[Migration]) -> str:
     return ", ".join(migration.label for migration in given)
 
 
-async def _ledger(connection: AsyncConnection[Any], schema: str) -> Ledger:
+async def _applied_migrations(connection: AsyncConnection[Any], schema: str) -> AppliedMigrations:
     """When each migration was applied, and its name. Empty: the database has no Tenure schema."""
     name = quoted(schema)
     try:
@@ -333,8 +335,8 @@ async def _begin(connection: AsyncConnection[Any], schema: str, migration: Migra
     while not await _locked(connection, schema):  # noqa: ASYNC110 - another process changes it
         await asyncio.sleep(LOCK_POLL)
     await _limit_lock_waits(connection)
-    await _make_ledger(connection, schema)
-    return migration.key not in await _ledger(connection, schema)
+    await _make_migrations_table(connection, schema)
+    return migration.key not in await _applied_migrations(connection, schema)
 
 
 async def _locked(connection: AsyncConnection[Any], schema: str) -> bool:
@@ -348,13 +350,13 @@ async def _limit_lock_waits(connection: AsyncConnection[Any]) -> None:
     await _run(connection, f"set local lock_timeout = '{LOCK_TIMEOUT:g}s'")
 
 
-async def _make_ledger(connection: AsyncConnection[Any], schema: str) -> None:
+async def _make_migrations_table(connection: AsyncConnection[Any], schema: str) -> None:
     """`create .. if not exists` needs the right to create even when there is nothing to do."""
     cursor = await connection.execute(
         "select to_regnamespace(%s) is null, to_regclass(%s) is null", [quoted(schema), f"{quoted(schema)}.migrations"]
     )
     no_schema, no_table = (await cursor.fetchone()) or (True, True)
-    await _run(connection, (schema_sql(schema) if no_schema else "") + (ledger_sql(schema) if no_table else ""))
+    await _run(connection, (schema_sql(schema) if no_schema else "") + (migrations_table_sql(schema) if no_table else ""))
 
 
 async def _run(connection: AsyncConnection[Any], script: str) -> None:

@@ -48,7 +48,7 @@ MOST_FAILURES = 5_000
 AGE = 2.0
 """Seconds for which a snapshot is used: open dashboards ask for it all the time."""
 
-Group = Literal["queue", "kind"]
+GroupColumn = Literal["queue", "kind"]
 
 RARE_AGE = 10.0
 """The same for limits and schedules, which change rarely."""
@@ -164,7 +164,7 @@ class FleetStats:
         """Jobs by step and what."""
         return await self._shared(stats.count_series(seconds, step, queue, kind), step)
 
-    async def series_by(self, group: Group, seconds: float, step: float) -> list[GroupedSeriesRow]:
+    async def series_by(self, group: GroupColumn, seconds: float, step: float) -> list[GroupedSeriesRow]:
         """The same for each queue or kind."""
         count = stats.count_series_by_queue if group == "queue" else stats.count_series_by_kind
         return await self._shared(count(seconds, step), step)

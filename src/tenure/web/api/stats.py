@@ -12,7 +12,7 @@ from tenure.model.durations import to_seconds
 from tenure.model.options import check_option
 from tenure.store.stats import FleetMinuteRow, Span
 from tenure.web.api_routes import ApiCall, RequestModel
-from tenure.web.fleet_stats import Group, QueueCounts
+from tenure.web.fleet_stats import GroupColumn, QueueCounts
 from tenure.web.problems import invalid_value
 
 LONGEST = 90 * 86400.0  # seconds: counters are kept for 90 days
@@ -41,7 +41,7 @@ class SteppedQuery(SpanQuery):
 
 
 class LatencyQuery(PeriodQuery):
-    by: Group | None = Field(None, description="For each queue, all kinds together, or the reverse. Left out: for both.")
+    by: GroupColumn | None = Field(None, description="For each queue, all kinds together, or the reverse. Left out: for both.")
 
 
 class SeriesQuery(SteppedQuery, PeriodQuery):
@@ -49,7 +49,7 @@ class SeriesQuery(SteppedQuery, PeriodQuery):
 
 
 class GroupedSeriesQuery(SteppedQuery):
-    by: Group = Field("queue", description="A series for each queue, or for each kind.")
+    by: GroupColumn = Field("queue", description="A series for each queue, or for each kind.")
 
 
 class FleetTotals(TypedDict):

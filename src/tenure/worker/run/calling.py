@@ -19,7 +19,7 @@ from tenure.worker.run import settlement as settlements
 from tenure.worker.run.around import await_within, call_within
 from tenure.worker.run.context import Context
 from tenure.worker.run.dependencies import Overrides, provide, provide_sync
-from tenure.worker.run.middleware import Call, compose
+from tenure.worker.run.middleware import CallHandler, compose
 from tenure.worker.run.transactions import settle_open_sync, take, undo, undo_sync
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Caller:
         self._kinds = kinds
         self._threads = threads
         self._process_pool = process_pool
-        self._chains: dict[str, Call] = {}
+        self._chains: dict[str, CallHandler] = {}
 
     def call(self, ctx: Context) -> Any:
         """The whole chain for a run: middleware, then the handler. Log records and jobs that it enqueues belong to the run, and
@@ -46,7 +46,7 @@ class Caller:
         chain = self._chains.get(kind.name)
         if chain is None:
             on_this_loop = partial(on_loop, self._kinds)
-            handlers: dict[str, Call] = {"loop": on_this_loop, "thread": self._in_thread, "process": self._in_process}
+            handlers: dict[str, CallHandler] = {"loop": on_this_loop, "thread": self._in_thread, "process": self._in_process}
             middleware = () if kind.builtin else (*self._kinds.middleware, *kind.middleware)
             chain = self._chains[kind.name] = compose(middleware, handlers[kind.run_in])
         return chain(ctx)

@@ -8,7 +8,7 @@ from typing import Any
 from tenure.model.kinds import Middleware
 from tenure.worker.run.context import Context
 
-Call = Callable[[Context], Awaitable[Any]]
+CallHandler = Callable[[Context], Awaitable[Any]]
 
 
 class CallNext:
@@ -16,7 +16,7 @@ class CallNext:
 
     __slots__ = ("_ctx", "_inner")
 
-    def __init__(self, inner: Call, ctx: Context) -> None:
+    def __init__(self, inner: CallHandler, ctx: Context) -> None:
         self._inner = inner
         self._ctx = ctx
 
@@ -24,14 +24,14 @@ class CallNext:
         return self._inner(ctx or self._ctx)
 
 
-def compose(layers: Iterable[Middleware], handler: Call) -> Call:
+def compose(layers: Iterable[Middleware], handler: CallHandler) -> CallHandler:
     call = handler
     for layer in reversed(list(layers)):
         call = _around(layer, call)
     return call
 
 
-def _around(layer: Middleware, inner: Call) -> Call:
+def _around(layer: Middleware, inner: CallHandler) -> CallHandler:
     def call(ctx: Context) -> Awaitable[Any]:
         return layer(ctx, CallNext(inner, ctx))
 

@@ -13,7 +13,7 @@ from tenure.integrations.django.models import FinishedJob, LiveJob, Schedule, Wo
 from tenure.integrations.django.schema_operation import MigrateTenure
 
 
-def known(model: Any) -> migrations.CreateModel:
+def unmanaged(model: Any) -> migrations.CreateModel:
     """From the model itself: Django does not manage its table, so there is no earlier form that this would have to keep."""
     options = model._meta  # noqa: SLF001 - Django's API for models
     return migrations.CreateModel(
@@ -27,4 +27,4 @@ class Migration(migrations.Migration):
     initial = True
     atomic = False
     dependencies: ClassVar[list[tuple[str, str]]] = []
-    operations: ClassVar = [MigrateTenure(version=1), *map(known, (LiveJob, FinishedJob, Worker, Schedule))]
+    operations: ClassVar = [MigrateTenure(version=1), *map(unmanaged, (LiveJob, FinishedJob, Worker, Schedule))]
