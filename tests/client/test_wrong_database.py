@@ -12,7 +12,7 @@ __all__ = ["bare_dsn"]
 
 
 @pytest.fixture
-def told(bare_dsn):
+def check_error(bare_dsn):
     def check(error: SchemaMismatch) -> None:
         parts = conninfo_to_dict(bare_dsn)
         text = str(error)
@@ -23,7 +23,7 @@ def told(bare_dsn):
     return check
 
 
-async def test_an_enqueue_on_the_wrong_database_names_it(bare_dsn, told):
+async def test_an_enqueue_on_the_wrong_database_names_it(bare_dsn, check_error):
     app = Tenure(make_conninfo(bare_dsn, password="s3cret"))
 
     @app.job
@@ -31,14 +31,14 @@ async def test_an_enqueue_on_the_wrong_database_names_it(bare_dsn, told):
 
     with pytest.raises(SchemaMismatch) as raised:
         await work.enqueue()
-    told(raised.value)
+    check_error(raised.value)
     with pytest.raises(SchemaMismatch) as raised:
         await app.worker(queues=["default"]).run()
-    told(raised.value)
+    check_error(raised.value)
     await app.close()
 
 
-def test_so_does_one_without_an_event_loop(bare_dsn, told):
+def test_so_does_one_without_an_event_loop(bare_dsn, check_error):
     app = Tenure(make_conninfo(bare_dsn, password="s3cret"))
 
     @app.job
@@ -46,4 +46,4 @@ def test_so_does_one_without_an_event_loop(bare_dsn, told):
 
     with pytest.raises(SchemaMismatch) as raised:
         work.enqueue_sync()
-    told(raised.value)
+    check_error(raised.value)

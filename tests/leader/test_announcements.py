@@ -31,8 +31,8 @@ async def link(database_target: DatabaseTarget) -> AsyncIterator[Link]:
     await link.close()
 
 
-class Ears(NamedTuple):
-    """Hears everything."""
+class Reports(NamedTuple):
+    """All that was reported, and by what."""
 
     wakeups: list[Wakeup]
     seen: list[Event]
@@ -40,21 +40,21 @@ class Ears(NamedTuple):
 
 
 @pytest.fixture
-def ears() -> Ears:
+def reports() -> Reports:
     wakeups: list[Wakeup] = []
     seen: list[Event] = []
     events = Events()
     events.subscribe((), seen.append)
-    return Ears(wakeups, seen, Reporting(wakeups.append, events))
+    return Reports(wakeups, seen, Reporting(wakeups.append, events))
 
 
-async def test_each_promoted_job_is_an_event(link, database, ears):
+async def test_each_promoted_job_is_an_event(link, database, reports):
     ids = database.enqueue({"delay": 60, "queue": "mail"}, {"delay": 60, "kind": "other"})
     database.sql("update tenure.jobs set run_at = now()")
-    await Stager(ears.reporting).run_once(link, database.term("stager"))
-    told = {(event.job_id, event.kind, event.queue) for event in ears.seen}
+    await Stager(reports.reporting).run_once(link, database.term("stager"))
+    told = {(event.job_id, event.kind, event.queue) for event in reports.seen}
     assert told == {(UUID(ids[0]), "work", "mail"), (UUID(ids[1]), "other", "default")}
-    assert {type(event) for event in ears.seen} == {JobDue}
+    assert {type(event) for event in reports.seen} == {JobDue}
 
 
 async def test_promoted_jobs_are_not_listed_without_a_subscriber(database):
@@ -64,7 +64,7 @@ async def test_promoted_jobs_are_not_listed_without_a_subscriber(database):
 
 
 @pytest.mark.parametrize("why", ["crashed", "lease_lost", "stopped"])
-async def test_jobs_of_dead_workers_are_events_that_say_why(link, database, ears, caplog, why):
+async def test_jobs_of_dead_workers_are_events_that_say_why(link, database, reports, caplog, why):
     how = "expired" if why == "lease_lost" else why
     caplog.set_level("INFO", "tenure")
     worker = database.worker()
@@ -73,14 +73,14 @@ async def test_jobs_of_dead_workers_are_events_that_say_why(link, database, ears
     database.sql("update tenure.jobs set crashes = 2 where kind = 'poison'")
     database.claim(worker, queues=["default", "mail"], kinds=["work", "poison"])
     database.condemn(worker, how)
-    await requeue_jobs(link, worker, ears.reporting)
+    await requeue_jobs(link, worker, reports.reporting)
     blamed = how != "stopped"
     holder: dict[str, Any] = {"worker_id": UUID(worker), "worker": "mail-1", "host": "here"}
-    assert sorted(ears.seen, key=lambda event: event.kind) == [
+    assert sorted(reports.seen, key=lambda event: event.kind) == [
         JobReaped(job_id=UUID(second), kind="poison", queue="mail", why=why, quarantined=blamed, **holder),
         JobReaped(job_id=UUID(first), kind="work", queue="default", why=why, quarantined=False, **holder),
     ]
-    assert {Wakeup.new_jobs("default"), Wakeup.new_jobs("mail")} <= set(ears.wakeups)
+    assert {Wakeup.new_jobs("default"), Wakeup.new_jobs("mail")} <= set(reports.wakeups)
     [record] = [record for record in caplog.records if "requeued" in record.getMessage()]
     assert record.levelname == ("WARNING" if blamed else "INFO")
     assert (record.worker_id, record.jobs) == (worker, 1 if blamed else 2)
@@ -116,19 +116,19 @@ async def test_a_quarantined_job_is_one_error_with_the_command_to_replay_it(link
 
 
 @pytest.mark.parametrize("how", ["crashed", None], ids=["crash", "lease of the job"])
-async def test_a_client_that_waits_for_a_job_learns_at_once_that_it_is_quarantined(link, database, ears, how):
+async def test_a_client_that_waits_for_a_job_learns_at_once_that_it_is_quarantined(link, database, reports, how):
     awaited, _ = database.enqueue({}, {})
     database.run(jobs.watch(awaited, 60))
     database.sql("update tenure.jobs set crashes = 2")
     worker = database.worker()
     database.claim(worker, leases={"work": 0} if how is None else {})
     if how is None:
-        await Reaper(Contact(), ears.reporting).run_once(link, database.term("reaper"))
+        await Reaper(Contact(), reports.reporting).run_once(link, database.term("reaper"))
     else:
         database.condemn(worker, how)
-        await requeue_jobs(link, worker, ears.reporting)
+        await requeue_jobs(link, worker, reports.reporting)
     assert database.sql("select count(*) from tenure.jobs where state = 'dead_letter'") == [(2,)]
-    assert [wakeup for wakeup in ears.wakeups if wakeup.topic is Topic.ENDED] == [Wakeup.job_ended(awaited)]
+    assert [wakeup for wakeup in reports.wakeups if wakeup.topic is Topic.ENDED] == [Wakeup.job_ended(awaited)]
 
 
 async def test_the_level_of_quarantined_jobs_is_that_of_dead_letters(link, database, caplog):
@@ -142,23 +142,23 @@ async def test_the_level_of_quarantined_jobs_is_that_of_dead_letters(link, datab
     assert [record.levelname for record in caplog.records] == ["CRITICAL"]
 
 
-async def test_the_run_that_lost_its_own_lease_is_notified_by_job_id(link, database, ears):
+async def test_the_run_that_lost_its_own_lease_is_notified_by_job_id(link, database, reports):
     [job_id] = database.enqueue({})
     worker = database.worker()
     database.claim(worker, leases={"work": 0})
-    await Reaper(Contact(), ears.reporting).run_once(link, database.term("reaper"))
-    assert set(ears.wakeups) == {Wakeup.new_jobs("default"), Wakeup.job_lost(job_id)}
-    [event] = ears.seen
+    await Reaper(Contact(), reports.reporting).run_once(link, database.term("reaper"))
+    assert set(reports.wakeups) == {Wakeup.new_jobs("default"), Wakeup.job_lost(job_id)}
+    [event] = reports.seen
     assert (event.job_id, event.why, event.worker_id, event.quarantined) == (UUID(job_id), "expired", UUID(worker), False)
     assert event.host == "here"
     assert database.sql("select worker from tenure.incidents") == [("here:1",)]
 
 
-async def test_if_very_many_jobs_are_lost_one_notification_is_for_all_runs(link, database, ears):
+async def test_if_very_many_jobs_are_lost_one_notification_is_for_all_runs(link, database, reports):
     database.enqueue(*({} for _ in range(MOST_NAMED + 1)))
     database.claim(database.worker(), limit=100, leases={"work": 0})
-    await Reaper(Contact(), ears.reporting).run_once(link, database.term("reaper"))
-    assert set(ears.wakeups) == {Wakeup.any_job_lost(), Wakeup.new_jobs("default")}
+    await Reaper(Contact(), reports.reporting).run_once(link, database.term("reaper"))
+    assert set(reports.wakeups) == {Wakeup.any_job_lost(), Wakeup.new_jobs("default")}
 
 
 async def test_a_handler_that_lost_its_lease_is_aborted_before_it_looks_for_itself(dsn, database: Database):

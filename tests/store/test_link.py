@@ -49,7 +49,7 @@ async def listening(target, **options: Any):
 
 
 @pytest.fixture
-def say(dsn):
+def notify(dsn):
     with psycopg.connect(dsn, autocommit=True) as connection:
         yield lambda word: connection.execute("select pg_notify('tenure', %s)", [word])
 
@@ -60,14 +60,14 @@ def on(loop: Callable[[], asyncio.AbstractEventLoop], work: Coroutine[Any, Any, 
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_a_link_receives_while_it_is_idle(database_target, say, loop):
+def test_a_link_receives_while_it_is_idle(database_target, notify, loop):
     async def work() -> None:
         async with listening(database_target) as (link, heard):
             assert heard == [""]  # what was said before may have been missed
-            say("one")
+            notify("one")
             await until(lambda: heard, is_=["", "one"])
             await link.fetch(workers.extend([], 1))
-            say("two")
+            notify("two")
             await until(lambda: heard, is_=["", "one", "two"])
 
     on(loop, work())
@@ -103,7 +103,7 @@ async def test_what_a_link_says_itself_it_hears(database_target):
 
 
 async def test_a_connection_that_breaks_while_idle_is_noticed_at_once_and_the_next_statement_does_not_fail(
-    database_target, sql, say
+    database_target, sql, notify
 ):
     async with listening(database_target) as (link, heard):
         before = heard.changes
@@ -111,22 +111,22 @@ async def test_a_connection_that_breaks_while_idle_is_noticed_at_once_and_the_ne
         await until(lambda: heard.changes > before)
         await link.fetch(workers.extend([], 1))
         assert (link.sessions, heard) == (2, ["", ""])
-        say("again")
+        notify("again")
         await until(lambda: heard[2:], is_=["again"])
 
 
-async def test_a_link_that_listens_later_hears_on_the_connection_it_has(database_target, say):
+async def test_a_link_that_listens_later_hears_on_the_connection_it_has(database_target, notify):
     heard = Heard()
     async with Link(database_target, "test") as link:
         await link.fetch(workers.extend([], 1))
         link.listen(heard.receiver())
         await link.open()
-        say("now")
+        notify("now")
         await until(lambda: heard, is_=["", "now"])
         assert link.sessions == 1
 
 
-async def test_a_statement_that_takes_too_long_is_canceled_and_the_connection_stays(database_target, dsn, say):
+async def test_a_statement_that_takes_too_long_is_canceled_and_the_connection_stays(database_target, dsn, notify):
     async with listening(database_target, within=0.2) as (link, heard):
         with psycopg.connect(dsn) as dba:
             dba.execute("lock table tenure.workers in access exclusive mode")
@@ -134,7 +134,7 @@ async def test_a_statement_that_takes_too_long_is_canceled_and_the_connection_st
                 await link.fetch(workers.extend([], 1))
         assert raised.value.statement == "workers/extend_leases"
         await link.fetch(workers.extend([], 1))
-        say("still there")
+        notify("still there")
         await until(lambda: heard, is_=["", "still there"])
         assert link.sessions == 1
 

@@ -22,7 +22,7 @@ async def app(dsn, shop):
 
 
 @pytest.fixture
-def told(app):
+def events(app):
     seen = []
     app.on(RunFailedAfterCompletion)(seen.append)
     return seen
@@ -49,7 +49,7 @@ def fail():
 
 
 @pytest.mark.parametrize("run_in", ["loop", "thread"])
-async def test_an_exception_is_logged_reported_and_kept_with_the_job(app, shop, dsn, told, *, caplog, run_in):
+async def test_an_exception_is_logged_reported_and_kept_with_the_job(app, shop, dsn, events, *, caplog, run_in):
     job = ends(app, dsn, fail, run_in)
     async with serving(app):
         handle = await job.enqueue()
@@ -58,7 +58,7 @@ async def test_an_exception_is_logged_reported_and_kept_with_the_job(app, shop, 
         status = await handle.status()
     assert (status.state, status.attempt, status.output, names(shop)) == ("completed", 1, None, ["committed"])
 
-    [event] = told
+    [event] = events
     assert (event.job_id, event.kind, event.fence, event.what) == (handle.id, "work", 1, "failed")
     assert "ValueError: too late" in event.error
     [record] = [record for record in caplog.records if str(handle.id) in record.message]
@@ -83,17 +83,17 @@ OUTCOMES = {"snoozed": Snooze("1h"), "failed": Fail("no"), "canceled": Cancel("n
 
 @pytest.mark.parametrize("how", ["raised", "returned"])
 @pytest.mark.parametrize("what", OUTCOMES)
-async def test_an_outcome_that_comes_too_late_is_reported(app, shop, dsn, told, *, how, what):
+async def test_an_outcome_that_comes_too_late_is_reported(app, shop, dsn, events, *, how, what):
     outcome = OUTCOMES[what]
     job = ends(app, dsn, raises(outcome) if how == "raised" else lambda: outcome)
     async with serving(app):
         await job.enqueue()
-        await until(lambda: told)
-    assert [event.what for event in told] == [what]
+        await until(lambda: events)
+    assert [event.what for event in events] == [what]
     assert shop.sql("select state from tenure.all_jobs") == [("completed",)]
 
 
-async def test_a_timeout_after_the_block_is_reported(app, shop, dsn, told):
+async def test_a_timeout_after_the_block_is_reported(app, shop, dsn, events):
     import asyncio
 
     async def wait():
@@ -102,20 +102,20 @@ async def test_a_timeout_after_the_block_is_reported(app, shop, dsn, told):
     job = ends(app, dsn, wait, timeout="200ms")
     async with serving(app):
         await job.enqueue()
-        await until(lambda: told)
-    assert [event.what for event in told] == ["timed_out"]
-    assert "timed out" in told[0].error
+        await until(lambda: events)
+    assert [event.what for event in events] == ["timed_out"]
+    assert "timed out" in events[0].error
 
 
-async def test_a_result_that_does_not_fit_its_annotation_is_reported(app, shop, dsn, told):
+async def test_a_result_that_does_not_fit_its_annotation_is_reported(app, shop, dsn, events):
     job = ends(app, dsn, lambda: 7)
     async with serving(app):
         await job.enqueue()
-        await until(lambda: told)
-    assert "InvalidOutput" in told[0].error
+        await until(lambda: events)
+    assert "InvalidOutput" in events[0].error
 
 
-async def test_a_result_that_is_set_and_returned_in_one_step_is_part_of_the_transaction(app, shop, dsn, told):
+async def test_a_result_that_is_set_and_returned_in_one_step_is_part_of_the_transaction(app, shop, dsn, events):
     returned = asyncio.Event()
 
     @app.job
@@ -131,7 +131,7 @@ async def test_a_result_that_is_set_and_returned_in_one_step_is_part_of_the_tran
         assert await (await work.enqueue()).result("30s") == "said once"
         await returned.wait()  # the result is there with the commit, before the session is closed
     same = "select count(distinct xmin::text) from (select xmin from public.payments union select xmin from tenure.history) x"
-    assert (shop.sql(same), told) == ([(1,)], [])
+    assert (shop.sql(same), events) == ([(1,)], [])
 
 
 @pytest.mark.parametrize("atomic", [True, False])

@@ -47,7 +47,7 @@ async def test_a_connection_that_breaks_before_the_commit_costs_an_attempt_and_n
 
 
 @pytest.fixture
-def told(app):
+def events(app):
     """The events that subscribers receive."""
     seen: list[JobSettled | RunLost] = []
     app.on(JobSettled, RunLost)(seen.append)
@@ -69,7 +69,7 @@ async def cutter(app, dsn, monkeypatch):
     "executor",
     [*(pytest.param(name, marks=pytest.mark.slow) if "process" in name else name for name in EXECUTORS), "with_own_session"],
 )
-async def test_a_commit_whose_answer_is_lost_counts_once_and_is_not_taken_for_lost(cutter, shop, points, told, executor):
+async def test_a_commit_whose_answer_is_lost_counts_once_and_is_not_taken_for_lost(cutter, shop, points, events, executor):
     own = executor == "with_own_session"
     job = with_own_session if own else EXECUTORS[executor]
     points.hold("leaving")
@@ -83,18 +83,18 @@ async def test_a_commit_whose_answer_is_lost_counts_once_and_is_not_taken_for_lo
     assert shop.of("ada", "attempt", "fence", "crashes") == (1, 1, 0)
     assert [entry["fence"] for entry in points.passed("written")] == [1]
     assert shop.sql("select what from tenure.incidents") == []
-    await until(lambda: told)
-    assert [type(event) for event in told] == [JobSettled]
+    await until(lambda: events)
+    assert [type(event) for event in events] == [JobSettled]
 
 
-async def test_a_job_whose_commit_was_not_answered_is_reported_as_what_it_is(cutter, shop, points, told):
+async def test_a_job_whose_commit_was_not_answered_is_reported_as_what_it_is(cutter, shop, points, events):
     points.hold("leaving")
     await EXECUTORS["in_loop"].enqueue("ada")
     await points.reached("leaving")
     cutter.lose_answer("handler", when_seen=b"COMMIT")
     points.go("leaving")
-    await until(lambda: told)
-    assert [(type(event), event.state) for event in told] == [(JobSettled, "completed")]
+    await until(lambda: events)
+    assert [(type(event), event.state) for event in events] == [(JobSettled, "completed")]
 
 
 async def test_a_commit_that_was_never_sent_is_made_again(cutter, shop, points):
@@ -196,7 +196,7 @@ async def test_what_an_abandoned_coroutine_still_writes_is_never_committed(impat
     assert shop.sql("select name from public.payments order by 1") == HONEST
 
 
-async def test_a_handler_whose_own_timer_cancels_it_during_the_commit_is_reported_as_what_it_is(app, shop, told, monkeypatch):
+async def test_a_handler_whose_own_timer_cancels_it_during_the_commit_is_reported_as_what_it_is(app, shop, events, monkeypatch):
     commit = OpenTransaction.commit
 
     async def committed_and_canceled(self, *arguments):
@@ -207,5 +207,5 @@ async def test_a_handler_whose_own_timer_cancels_it_during_the_commit_is_reporte
     async with serving(app, queues=["default"]):
         await EXECUTORS["in_loop"].enqueue("ada")
         await shop.comes_to("ada", 1, 1, "completed")
-        [event] = await until(lambda: told)
+        [event] = await until(lambda: events)
     assert (type(event), event.what) == (JobSettled, "completed")

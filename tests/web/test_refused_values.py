@@ -69,7 +69,7 @@ REFUSED = WITH_PLACES | {401, 403, 404, 405, 408, 409, 421, 429, 431, 503}
 
 
 @pytest.fixture
-async def stage(jobs: Tenure, serving: Any) -> Any:
+async def web(jobs: Tenure, serving: Any) -> Any:
     @jobs.workflow
     async def approve(ctx: WorkflowContext) -> None:
         await ctx.wait_for_signal("decide", timeout="1h")
@@ -146,10 +146,10 @@ QUERIES = [(route, name) for route in ROUTES if route.query is not None for name
 
 
 @pytest.mark.parametrize(("route", "name"), QUERIES, ids=lambda one: one if isinstance(one, str) else one.name)
-async def test_a_refused_parameter(stage, sql, route, name):
+async def test_a_refused_parameter(web, sql, route, name):
     path, refused = path_of(route, job_for(route, sql)), 0
     for text in TEXTS:
-        answer = await stage.request(route.method, path, params={name: text})
+        answer = await web.request(route.method, path, params={name: text})
         refused += judged(route, answer, f"query.{name}")
     assert refused
 
@@ -158,28 +158,28 @@ BODY_MEMBERS = [(route, at) for route in ROUTES if route.body is not None for at
 
 
 @pytest.mark.parametrize(("route", "at"), BODY_MEMBERS, ids=lambda one: ".".join(one) if isinstance(one, tuple) else one.name)
-async def test_a_refused_member_of_a_body(stage, sql, route, at):
+async def test_a_refused_member_of_a_body(web, sql, route, at):
     wanted, refused = PARTNERS.get(at[-1], ".".join(["body", *at])), 0
     for value in VALUES:
         path = path_of(route, job_for(route, sql))
         body = replaced(BODIES.get(route.name, {}), at, value)
-        answer = await stage.request(route.method, path, content=json.dumps(body), headers={"content-type": "application/json"})
+        answer = await web.request(route.method, path, content=json.dumps(body), headers={"content-type": "application/json"})
         refused += judged(route, answer, wanted)
     assert refused
 
 
 @pytest.mark.parametrize("route", [route for route in ROUTES if route.changes], ids=lambda one: one.name)
-async def test_a_body_of_another_form(stage, sql, route):
+async def test_a_body_of_another_form(web, sql, route):
     for text in ("x", "[]", "null", '{"a": ', '{"nonsense": 1}', '"\\ud800"', "1e999", "[" * 3000):
-        answer = await stage.request(
+        answer = await web.request(
             route.method, path_of(route, job_for(route, sql)), content=text, headers={"content-type": "application/json"}
         )
         assert judged(route, answer, "body"), (text, answer.text)
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda one: f"{one.name}")
-async def test_a_parameter_that_does_not_exist(stage, sql, route):
-    answer = await stage.request(route.method, path_of(route, job_for(route, sql)), params={"nonsense": "1"}, json={})
+async def test_a_parameter_that_does_not_exist(web, sql, route):
+    answer = await web.request(route.method, path_of(route, job_for(route, sql)), params={"nonsense": "1"}, json={})
     assert judged(route, answer, "query.nonsense")
 
 
@@ -192,10 +192,10 @@ HEADED = [
 
 
 @pytest.mark.parametrize(("route", "header"), HEADED, ids=lambda one: one if isinstance(one, str) else one.name)
-async def test_a_refused_header(stage, sql, route, header):
+async def test_a_refused_header(web, sql, route, header):
     for value in HEADERS[header]:
         body = json.dumps(BODIES.get(route.name, {})) if route.body is not None else None
-        answer = await stage.request(
+        answer = await web.request(
             route.method, path_of(route, job_for(route, sql)), content=body or "{}",
             headers={"Content-Type": "application/json", header: value},
         )  # fmt: skip
@@ -216,14 +216,14 @@ async def test_a_refused_header(stage, sql, route, header):
         ("GET", "/failures/%00", "group"),
     ],
 )
-async def test_a_refused_name_in_the_path(stage, method, path, name):
-    answer = await stage.request(method, path, json={"concurrency": 1} if method == "PUT" else None)
+async def test_a_refused_name_in_the_path(web, method, path, name):
+    answer = await web.request(method, path, json={"concurrency": 1} if method == "PUT" else None)
     assert (answer.status_code, places(answer.json(), answer)) == (422, {f"path.{name}"})
 
 
-async def test_an_idempotency_key_that_was_used(stage):
-    await stage.post("/jobs/export_users/dispatch", json={"args": {"format": "csv"}}, headers={"Idempotency-Key": "k"})
-    again = await stage.post("/jobs/export_users/dispatch", json={"args": {"format": "xml"}}, headers={"Idempotency-Key": "k"})
+async def test_an_idempotency_key_that_was_used(web):
+    await web.post("/jobs/export_users/dispatch", json={"args": {"format": "csv"}}, headers={"Idempotency-Key": "k"})
+    again = await web.post("/jobs/export_users/dispatch", json={"args": {"format": "xml"}}, headers={"Idempotency-Key": "k"})
     assert places(again.json(), again) == {"header.Idempotency-Key"}
 
 
