@@ -134,8 +134,8 @@ def _counts(database: Database) -> None:
     database.sql("insert into tenure.latencies values (now() - interval '2 days', 'minute', 'q', 'k', 'ran', 5, 1)")
     database.sql("insert into tenure.watches values (gen_random_uuid(), now() - interval '1 hour')")
     database.sql(
-        "insert into tenure.audit (at, request_id, phase, actor, action)"
-        " values (now() - interval '400 days', gen_random_uuid(), 'requested', 'ann', 'cancel_job')"
+        "insert into tenure.audit (at, request_id, phase, actor, source, action)"
+        " values (now() - interval '400 days', gen_random_uuid(), 'requested', 'ann', 'api', 'cancel_job')"
     )
 
 

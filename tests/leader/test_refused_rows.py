@@ -441,8 +441,9 @@ async def test_a_count_that_cannot_be_added_blocks_no_other(link, database, refu
 CLEANED = {
     "audit": (
         (
-            "insert into tenure.audit (at, request_id, phase, actor, action)"
-            " select now() - interval '400 days', gen_random_uuid(), 'requested', n::text, 'x' from generate_series(1, 10) n"
+            "insert into tenure.audit (at, request_id, phase, actor, source, action)"
+            " select now() - interval '400 days', gen_random_uuid(), 'requested', n::text, 'api', 'x'"
+            " from generate_series(1, 10) n"
         ),
         "old.actor = '4'",
     ),

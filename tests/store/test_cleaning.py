@@ -51,8 +51,8 @@ def lay_out(database: Database) -> None:
 def record_call(database: Database, age: str) -> None:
     """An entry of the audit log."""
     database.sql(
-        "insert into tenure.audit (at, request_id, phase, actor, action)"
-        " values (now() - %s::interval, gen_random_uuid(), 'requested', %s, 'cancel_job')",
+        "insert into tenure.audit (at, request_id, phase, actor, source, action)"
+        " values (now() - %s::interval, gen_random_uuid(), 'requested', %s, 'api', 'cancel_job')",
         *(age, age),
     )
 

@@ -50,8 +50,7 @@ class AuditRow(NamedTuple):
     before: str | None
     after: str | None
     status: int | None
-    source: str | None
-    """None: written by an earlier version."""
+    source: str
 
 
 def write(entries: Iterable[AuditEntry]) -> Query[None]:

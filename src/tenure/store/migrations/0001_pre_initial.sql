@@ -652,7 +652,7 @@ create table tenure.audit (
     phase      text        not null,
     actor      text        not null,
     -- What the call was made with: the dashboard, the API, a tracker of one job, or the command line, for tokens.
-    source     text,
+    source     text        not null,
     ip         text,
     action     text        not null,
     subject    text,

@@ -64,9 +64,8 @@ class AuditView(TypedDict):
     """requested: before it was carried out. finished: with the status of the answer."""
     actor: str
     ip: str | None
-    source: str | None
-    """dashboard, api, tracker: a token of one job, or cli: a token was created or revoked on the command line. None: written by
-    an earlier version."""
+    source: str
+    """dashboard, api, tracker: a token of one job, or cli: a token was created or revoked on the command line."""
     action: str
     subject: str | None
     request: Any
