@@ -224,12 +224,11 @@ class Claimer:
         for kind in unknown:
             if kind not in self._reported:
                 self._reported.add(kind)
-                log.warning(
-                    "queue %r has jobs of kind %r, which this worker does not know: they are left to other workers. "
-                    "Start a worker whose app defines it, or import the module that does",
-                    queue,
-                    kind,
+                text = (
+                    "a queue has jobs of a kind which this worker does not know: they are left to other workers. "
+                    "Start a worker whose app defines it, or import the module that does"
                 )
+                log.warning(text, extra={"queue": queue, "kind": kind})
 
 
 def _claimed(rows: Sequence[ClaimRow]) -> list[ClaimedJob]:
