@@ -1,4 +1,4 @@
-"""Enqueueing over HTTP: as seed 002 does it, with options, keys and checks."""
+"""Enqueueing over HTTP, with options, keys and checks."""
 
 from __future__ import annotations
 

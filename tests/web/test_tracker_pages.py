@@ -1,4 +1,4 @@
-"""The tracker in a browser: the page of seed 002 as it is written there (Svelte), and pages with React, Vue and no framework."""
+"""The tracker in a browser: a page that was written for another tracker (Svelte), and pages with React, Vue and no framework."""
 
 from __future__ import annotations
 

@@ -7,8 +7,8 @@
       ...
 
 The first line names the exception and its message; further lines of the message are indented; an empty line ends them. Then comes
-the traceback as Python prints it, or nothing if the exception was never raised, as for a timeout. Other
-texts (a reason, a quarantine, a row of an earlier version) are parsed as far as possible.
+the traceback as Python prints it, or nothing if the exception was never raised, as for a timeout. Other texts (a reason, a
+quarantine, what SQL has written) are parsed as far as possible.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A job as the API shows it: with our names, and with those of seed 002's clients (`status`, `last_error`, ...) beside them."""
+"""A job as the API shows it: with our names, and beside them those that other trackers use (`status`, `last_error`, ...)."""
 
 from __future__ import annotations
 

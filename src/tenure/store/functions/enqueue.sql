@@ -4,9 +4,10 @@
 --             auth, meta, by (who enqueues it), and
 --             key with key_for: 'forever' (the default), 'live' (until the job is over), or a number of seconds;
 --             parent with claim: the run that enqueues it, which must still hold its own job;
---             after: the ids of chains that must end first, with on_failure: 'cancel' (the default), 'run' or 'wait'.
---             system: {"headers": {...}}, with texts such as the context of a trace. Only Tenure's own statements set other members
---             of it, and chain (the chain that it is a link of) and dependants. Omitted keys take their defaults. Names and keys have at most 200 bytes, times are finite.
+--             after: the ids of chains that must end first, with on_failure: 'cancel' (the default), 'run' or 'wait';
+--             system: {"headers": {...}}, with texts such as the context of a trace.
+--             Only Tenure's own statements give other members of system, chain (the chain that the job is a link of) and dependants.
+--             Omitted members take their defaults. Names and keys have at most 200 bytes, times are finite.
 --   again     true when the outcome of an earlier call with the same ids is unknown: jobs that the earlier call wrote are not
 --             written a second time, even if they have finished since.
 --   borrowed  true inside a transaction of the caller: then the parent's row is checked, but not locked until the caller commits.

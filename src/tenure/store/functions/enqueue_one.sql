@@ -1,5 +1,5 @@
 -- enqueue_one: writes one job that is pending at once, without key, blockers, times, chain and dependants: refuses a job with one of
--- these. For enqueue, and for Tenure's clients, which save the rest of enqueue. Everyone else calls enqueue.
+-- these. Called by enqueue, and by Tenure's clients, which save the rest of enqueue. All other callers use enqueue.
 -- Reads and checks the members as enqueue does, except claim: a caller whose job has a parent calls enqueue. Returns the id of the job.
 create or replace function tenure.enqueue_one(job jsonb) returns uuid
 language plpgsql volatile security definer

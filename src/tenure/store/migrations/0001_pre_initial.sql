@@ -553,7 +553,7 @@ create table tenure.steps (
     name       text        not null,
     -- The order in which steps were recorded or began to wait.
     number     integer     not null,
-    -- step, value, transaction, sleep, wait, event, call, start, patch, rollback
+    -- step, value, transaction, sleep, wait, event, call, start, patch, status; on_rollback (an undo is registered), undo, rollback
     what       text        not null,
     -- done, failed; retry: it failed and is tried again; open: the workflow waits for it.
     state      text        not null,

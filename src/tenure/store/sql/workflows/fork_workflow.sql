@@ -1,5 +1,5 @@
--- fork_workflow: enqueues a workflow again under a new id, live or finished, with the steps that it recorded before :step. The new job goes
--- on from there. The system data of the new job name the old one. It starts a chain of its own, and has the blockers of the old job.
+-- fork_workflow: enqueues a workflow again under a new id, live or finished, with the steps that it recorded before :step. The new job
+-- continues from there. The system data of the new job name the old one. It starts a chain of its own, and has the blockers of the old job.
 --   step  the first step that is run again; null: all that is recorded is kept
 -- Returns the queue and kind, and how many steps were copied. No row: no such workflow exists, or it has no such step.
 with old as materialized (
