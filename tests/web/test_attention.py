@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
+import tenure.web
 from tenure.client.overview import LeaderStatus, WorkerStatus
+from tenure.leader.duties.registry import DUTIES
 from tenure.model.findings import Finding
-from tenure.web.attention import findings
+from tenure.web.attention import EFFECTS, findings
 from tenure.web.fleet_stats import FleetCounts, QueueCounts
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -109,3 +113,9 @@ def test_what_the_doctor_found_is_reported_with_its_way_out():
 def test_the_worst_comes_first():
     told = found(queues=[queue(name="import", paused_at=NOW, pending=1)], leaders=[leader(stuck=True)], workers=[worker()])
     assert [tone for tone, _, _ in told] == ["bad", "warn"]
+
+
+def test_every_duty_has_words_for_what_its_absence_means():
+    page = Path(tenure.web.__file__).parent / "static" / "dashboard" / "pages" / "leaders.js"
+    table = re.search(r"^const DUTIES = \{\n(.*?)^\};", page.read_text("utf-8"), re.DOTALL | re.MULTILINE)[1]
+    assert set(EFFECTS) == set(re.findall(r"^  (\w+): ", table, re.MULTILINE)) == set(DUTIES)
