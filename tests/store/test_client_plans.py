@@ -49,7 +49,7 @@ ASKED: dict[str, tuple[Query, str]] = {
     "finished, filtered": (lists.finished(values(priority=50, input={"a": 1})), "id"),
     "finished kinds": (lists.finished_kinds(values(), ["work", "other"]), "kind_id"),
     "finished children": (lists.finished_children(values(parent=A)), "parent_id"),
-    "unhappy": (lists.unhappy(values(state=["failed", "canceled"])), "state_id"),
+    "not completed": (lists.not_completed(values(state=["failed", "canceled"])), "state_id"),
     "kinds of dead": (lists.kinds_of_dead(), "jobs_dead"),
     "kinds of finished": (lists.kinds_of_finished(), "kind_id"),
     "kinds with keys": (lists.kinds_with_keys(), "keys_pkey"),
@@ -143,7 +143,7 @@ def test_with_true_statistics_all_go_by_their_indexes(prepared_dsn, mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("name", ["live", "finished", "finished kinds", "unhappy", "dead"])
+@pytest.mark.parametrize("name", ["live", "finished", "finished kinds", "not completed", "dead"])
 def test_a_look_is_not_sorted_so_that_it_ends_with_the_page(prepared_dsn, name, mode):
     """Sorted are only the few ids that were found."""
     with Database(prepared_dsn("true"), plan_cache_mode=mode) as database:

@@ -57,7 +57,7 @@ async def test_an_error_of_a_callback_stops_no_migration_and_is_not_an_outage(ba
         raise BrokenPipeError("no reader")
 
     with pytest.raises(BrokenPipeError, match="no reader"):
-        await migrate(DatabaseTarget.at(bare_dsn), tell=closed, warn=closed)
+        await migrate(DatabaseTarget.at(bare_dsn), report=closed, warn=closed)
     await check_schema(DatabaseTarget.at(bare_dsn))
     assert await migrate(DatabaseTarget.at(bare_dsn)) == []
 

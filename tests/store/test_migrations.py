@@ -38,7 +38,7 @@ def catalogue(database: Database, schema: str) -> dict[str, list[tuple[object, .
 async def test_a_second_time_there_is_nothing_to_do(bare_dsn):
     place = DatabaseTarget.at(bare_dsn)
     told: list[str] = []
-    assert await migrate(place, tell=told.append) == LABELS
+    assert await migrate(place, report=told.append) == LABELS
     assert told == LABELS
     assert await migrate(place) == []
     await check_schema(place)

@@ -41,7 +41,7 @@ def bench(*, dsn: str | None, seconds: float, concurrency: int, as_json: bool) -
     from tenure.cli.temporary_server import temporary_folder  # noqa: PLC0415
 
     with temporary_folder("tenure-bench-") as folder, _server(dsn, folder) as settings:
-        run = BenchRun(settings, folder / "worker.log", seconds, concurrency, tell=_silent if as_json else note)
+        run = BenchRun(settings, folder / "worker.log", seconds, concurrency, report=_silent if as_json else note)
         result = asyncio.run(run.run())
     if as_json:
         print_json(result.to_json())

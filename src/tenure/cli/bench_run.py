@@ -46,7 +46,7 @@ class BenchRun:
     """For the output of the worker."""
     seconds: float
     concurrency: int
-    tell: Callable[[str], None]
+    report: Callable[[str], None]
 
     async def run(self) -> BenchResult:
         _cancel_on_signals()
@@ -57,7 +57,7 @@ class BenchRun:
 
     async def _in_schema(self) -> BenchResult:
         async with throwaway_schema(self.settings.database, SCHEMA_PREFIX) as target:
-            self.tell(f"measuring for {self.seconds:g} s in the new schema {target.schema}, which is dropped at the end")
+            self.report(f"measuring for {self.seconds:g} s in the new schema {target.schema}, which is dropped at the end")
             bench.app.configure(dsn=self.settings.dsn, schema=target.schema)
             try:
                 figures = await self._measure(Settings.load(dsn=self.settings.dsn, schema=target.schema))

@@ -56,7 +56,7 @@ def migrate(
         phase=phase,
         force=force,
         dry_run=dry_run,
-        tell=lambda label: None if as_json else pipes.echo_if_open(f"would run {label}" if dry_run else label),
+        report=lambda label: None if as_json else pipes.echo_if_open(f"would run {label}" if dry_run else label),
         warn=warnings.append if as_json else lambda words: pipes.echo_if_open(f"tenure: {words}", err=True),
     )
     ran = asyncio.run(migration)

@@ -25,7 +25,7 @@ MOST_NAMED = 5
 class NoSuchJob(JobNotFound):
     """No job id starts with the given prefix."""
 
-    def _told(self) -> str:
+    def _message(self) -> str:
         return f"no job id starts with {self.job_id!r}: the job was deleted, or its retention is over"
 
 

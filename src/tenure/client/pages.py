@@ -107,7 +107,7 @@ async def look_finished(fetch: Fetch, filters: Filters, before: UUID | None, lim
     if filters.parent is not None:
         return await _look(fetch, lists.finished_children(values))
     if states is not None and State.COMPLETED not in states:
-        return await _look(fetch, lists.unhappy(values))
+        return await _look(fetch, lists.not_completed(values))
     return await _walk_finished(fetch, filters, values)
 
 

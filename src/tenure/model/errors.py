@@ -115,9 +115,9 @@ class InvalidOutput(TenureError):  # noqa: N818
 class JobNotFound(TenureError):  # noqa: N818 - reads as the fact it states
     def __init__(self, job_id: UUID | str) -> None:
         self.job_id = job_id
-        super().__init__(self._told())
+        super().__init__(self._message())
 
-    def _told(self) -> str:
+    def _message(self) -> str:
         reasons = "it was deleted, its retention is over, or the transaction that enqueued it has not committed"
         return f"job {self.job_id} does not exist: check the id; or {reasons}"
 
@@ -125,7 +125,7 @@ class JobNotFound(TenureError):  # noqa: N818 - reads as the fact it states
 class InvalidJobId(JobNotFound):
     """The given id is not a UUID."""
 
-    def _told(self) -> str:
+    def _message(self) -> str:
         return f"{self.job_id!r} is not a UUID: give the id that enqueue returned"
 
 

@@ -66,8 +66,8 @@ def finished_children(values: Values) -> Query[ListRow]:
     return Query("lists/list_finished_children", ListRow, values)
 
 
-def unhappy(values: Values) -> Query[ListRow]:
-    return Query("lists/list_unhappy", ListRow, values)
+def not_completed(values: Values) -> Query[ListRow]:
+    return Query("lists/list_not_completed", ListRow, values)
 
 
 def kinds_of_dead() -> Query[str]:

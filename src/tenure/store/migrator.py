@@ -113,24 +113,24 @@ async def migrate(
     phase: Phase | None = None,
     force: bool = False,
     dry_run: bool = False,
-    tell: Callable[[str], None] = lambda _: None,
+    report: Callable[[str], None] = lambda _: None,
     warn: Callable[[str], None] = log.warning,
 ) -> list[str]:
     """Runs what is missing, and returns the labels of what it ran or would run.
 
     If nothing is missing, it only reads. What old workers need is not removed while they are alive, unless with `force`. An
-    error of `tell` or `warn`, such as that of a closed pipe, is raised after all migrations have run.
+    error of `report` or `warn`, such as that of a closed pipe, is raised after all migrations have run.
     """
     ran: list[str] = []
     callbacks = _Callbacks()
-    tell, warn = callbacks.kept(tell), callbacks.kept(warn)
+    report, warn = callbacks.kept(report), callbacks.kept(warn)
     with _named_errors():
         async with await connect(database, "migrate") as connection:
             planned = partial(_planned, connection, database.schema, phase, force=force, warn=warn)
             for migration in await _insist(connection, database, "migrate", planned, warn):
                 applied = partial(_apply, connection, database, migration)
                 if dry_run or await _insist(connection, database, migration.label, applied, warn):
-                    tell(migration.label)
+                    report(migration.label)
                     ran.append(migration.label)
     callbacks.check()
     return ran

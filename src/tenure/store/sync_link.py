@@ -49,7 +49,7 @@ class SyncLink:
             rows: Rows = cursor.fetchall() if has_rows(cursor) else []
             return query.decode(rows, lambda: column_names(cursor))
         except (psycopg.Error, OSError, UnicodeError) as error:
-            raise self._told(error, query.name) from error
+            raise self._translated(error, query.name) from error
         except BaseException:
             self.close()
             raise
@@ -68,8 +68,8 @@ class SyncLink:
         self._cursor = self._connection.cursor(binary=True)
         return self._cursor
 
-    def _told(self, error: psycopg.Error | OSError | UnicodeError, asked: str) -> Exception:
-        """Translates the driver's errors, and drops a connection whose state is not known."""
+    def _translated(self, error: psycopg.Error | OSError | UnicodeError, asked: str) -> Exception:
+        """The error that callers get for one of the driver. Drops a connection whose state is not known."""
         translated = faults.translated(
             error,
             schema=self.database.schema,

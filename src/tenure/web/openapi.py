@@ -124,10 +124,15 @@ def _query_parameters(route: ApiRoute) -> list[dict[str, Any]]:
     inner = schema.get("$defs", {})
     found = []
     for name, given in schema["properties"].items():
-        told = {"name": name, "in": "query", "required": name in schema.get("required", ()), "schema": _inlined(given, inner)}
+        parameter = {
+            "name": name,
+            "in": "query",
+            "required": name in schema.get("required", ()),
+            "schema": _inlined(given, inner),
+        }
         if "description" in given:
-            told["description"] = given["description"]
-        found.append(told)
+            parameter["description"] = given["description"]
+        found.append(parameter)
     return found
 
 

@@ -29,7 +29,7 @@ def moments(job: JobStatus, attempts: Sequence[Attempt], incidents: Sequence[Inc
     for number, attempt in enumerate(attempts):
         after = attempts[number + 1] if number + 1 < len(attempts) else None
         found += _of_attempt(attempt)
-        found += _set_aside(job, attempt, after, incidents)
+        found += _dead_lettered(job, attempt, after, incidents)
     found += [_of_incident(incident) for incident in incidents if not _is_the_end(job, incident)]
     found += _finished(job, attempts, incidents)
     if job.next_id is not None and job.finished_at is not None:
@@ -78,7 +78,7 @@ def _ending(attempt: Attempt) -> str:
     return words
 
 
-def _set_aside(job: JobStatus, attempt: Attempt, after: Attempt | None, incidents: Sequence[Incident]) -> Iterator[Moment]:
+def _dead_lettered(job: JobStatus, attempt: Attempt, after: Attempt | None, incidents: Sequence[Incident]) -> Iterator[Moment]:
     """There is no incident for it: a job was dead-lettered if it still is, or if it was replayed."""
     if attempt.ended_at is None or attempt.next_at is not None or attempt.outcome in ("completed", "canceled"):
         return

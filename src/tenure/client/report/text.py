@@ -105,13 +105,13 @@ def _log(report: Report, limit: int | None) -> Iterator[str]:
         return
     yield f"log (last {len(report.log)} {'line' if len(report.log) == 1 else 'lines'})"
     start = report.job.enqueued_at
-    rows = [(offset(start, line.at) if line.at else "", inline(line.level, 10), _said(line, limit)) for line in report.log]
+    rows = [(offset(start, line.at) if line.at else "", inline(line.level, 10), _message(line, limit)) for line in report.log]
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     for at, level, text in rows:
         yield f"  {at:<{widths[0]}}  {level:<{widths[1]}}  {text}"
 
 
-def _said(line: ReportedLogLine, limit: int | None) -> str:
+def _message(line: ReportedLogLine, limit: int | None) -> str:
     extra = " ".join(f"{name}={value(given)}" for name, given in line.fields.items())
     return inline(f"{line.message}  {extra}" if extra else line.message, limit)
 

@@ -154,7 +154,7 @@ create index history_id on tenure.history (id);
 -- Lists are sorted by id, newest first, within a kind. The rare cases (failed jobs, children, keys) have indexes that cost other
 -- rows nothing.
 create index history_kind on tenure.history (kind, id);
-create index history_unhappy on tenure.history (state, id) where state <> 'completed';
+create index history_not_completed on tenure.history (state, id) where state <> 'completed';
 create index history_parent on tenure.history (parent_id, id) where parent_id is not null;
 create index history_key on tenure.history (kind, key, id) where key is not null;
 create index history_chain on tenure.history (chain_id, id) where chain_id is not null;

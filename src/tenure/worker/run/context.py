@@ -274,18 +274,18 @@ class JobLog:
         self._services = services
 
     def debug(self, message: object, /, **fields: Any) -> None:
-        self._say(logging.DEBUG, message, fields)
+        self._write(logging.DEBUG, message, fields)
 
     def info(self, message: object, /, **fields: Any) -> None:
-        self._say(logging.INFO, message, fields)
+        self._write(logging.INFO, message, fields)
 
     def warning(self, message: object, /, **fields: Any) -> None:
-        self._say(logging.WARNING, message, fields)
+        self._write(logging.WARNING, message, fields)
 
     def error(self, message: object, /, **fields: Any) -> None:
-        self._say(logging.ERROR, message, fields)
+        self._write(logging.ERROR, message, fields)
 
-    def _say(self, level: int, message: object, fields: dict[str, Any]) -> None:
+    def _write(self, level: int, message: object, fields: dict[str, Any]) -> None:
         from tenure.worker.run.updates import plain  # noqa: PLC0415 - brings the store
 
         text = str(plain(message))

@@ -182,7 +182,7 @@ class OpenTransaction:
             if self.given is not None:
                 with suppress(Exception):
                     await self._borrowed.rollback()
-            await self._give_back()
+            await self._return_connection()
 
     def rollback_sync(self) -> bool:
         try:
@@ -196,7 +196,7 @@ class OpenTransaction:
             if self.given is not None:
                 with suppress(Exception):
                     self._borrowed.rollback_sync()
-            self._give_back_sync()
+            self._return_connection_sync()
 
     @asynccontextmanager
     async def _ending(self) -> AsyncIterator[None]:
@@ -208,7 +208,7 @@ class OpenTransaction:
                 await self._borrowed.rollback()
             raise
         finally:
-            await self._give_back()
+            await self._return_connection()
 
     @contextmanager
     def _ending_sync(self) -> Iterator[None]:
@@ -219,7 +219,7 @@ class OpenTransaction:
                 self._borrowed.rollback_sync()
             raise
         finally:
-            self._give_back_sync()
+            self._return_connection_sync()
 
     async def _refuse_if_ended(self) -> None:
         """Nothing was written: the job was lost, or the handler has ended the transaction. Only the second is an error."""
@@ -251,14 +251,14 @@ class OpenTransaction:
     def _settling(self, settlement: Settlement) -> Query[SettledRow | MovedRow]:
         return settling([settlement], xact=self._xact)
 
-    async def _give_back(self) -> None:
+    async def _return_connection(self) -> None:
         with _logged():
             if self._release is not None:
                 released = self._release()
                 if isinstance(released, Awaitable):
                     await released
 
-    def _give_back_sync(self) -> None:
+    def _return_connection_sync(self) -> None:
         with _logged():
             if self._release is not None:
                 self._release()

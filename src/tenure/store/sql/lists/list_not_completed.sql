@@ -1,4 +1,4 @@
--- list_unhappy: failed or canceled jobs; each state is read in the order of its index. Otherwise like list_finished_kinds, but at most
+-- list_not_completed: failed or canceled jobs; each state is read in the order of its index. Otherwise like list_finished_kinds, but at most
 -- 2000 jobs: they are far apart, each on its own page.
 with streams as materialized (
     select s.name, :before::uuid as before, :floor::uuid as floor, greatest(2000 / count(*) over (), 1) as share
