@@ -25,7 +25,7 @@ from tenure.store.target import DatabaseTarget
 IDLE = 60.0  # seconds before an unused connection is closed
 PATIENCE = 30.0  # seconds a handler waits for one
 UNLIMITED = 10_000  # `Quota` limits the number
-UNREACHABLE = f"PostgreSQL cannot be reached: no connection for a handler within {PATIENCE:g} s; the log of psycopg.pool says why"
+UNREACHABLE = f"PostgreSQL cannot be reached: no connection for a handler within {PATIENCE:g} s; see the log of psycopg.pool"
 
 
 class Pools:

@@ -56,7 +56,7 @@ RARE_AGE = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueCounts:
-    """A queue. Jobs are counted up to a bound: there may be more in the states of `capped` than their numbers say, also where the
+    """A queue. Jobs are counted up to a bound: there may be more in the states of `capped` than their numbers, also where the
     number is 0. Numbers of other states are exact."""
 
     name: str

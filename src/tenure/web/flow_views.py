@@ -106,7 +106,7 @@ class WorkflowView(TypedDict):
     job: JobView
     steps: list[StepView]
     status: Any
-    """What the workflow said about itself."""
+    """What the workflow has set by `ctx.set_status()`."""
     held: str | None
     """Why it cannot continue before it is resumed."""
 

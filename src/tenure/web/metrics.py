@@ -36,7 +36,7 @@ def _queues(counts: FleetCounts) -> Iterator[str]:
     yield from metric(
         "tenure_jobs_capped",
         "gauge",
-        "1 where the queue may have more jobs of this state than tenure_jobs says, because counting stopped; otherwise left out.",
+        "1 where the queue may have more jobs of this state than tenure_jobs has, because counting stopped; otherwise left out.",
         [({"queue": queue.name, "state": state}, 1) for queue in queues for state in queue.capped],
     )
     yield from metric(

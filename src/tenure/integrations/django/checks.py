@@ -52,7 +52,7 @@ def _other_database(given: dict[str, Any]) -> list[CheckMessage]:
         CheckWarning(
             f"jobs are in the database {alias!r}, so those that are enqueued inside atomic() on 'default' are not part of that "
             "transaction",
-            hint="Use the same database, or set TENURE['ENQUEUE_IN_TRANSACTION'] to True or False to say that this is intended.",
+            hint="Use the same database, or set TENURE['ENQUEUE_IN_TRANSACTION'] to True or False if this is intended.",
             id="tenure.W001",
         )
     ]

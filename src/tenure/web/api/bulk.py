@@ -59,7 +59,7 @@ class BulkReply(TypedDict):
     changed: int
     """How many the call itself has changed."""
     job: JobView | None
-    """The job that changes those that match a filter. Its output says how many matched and how many were changed."""
+    """The job that changes those that match a filter. Its output has the numbers of jobs that matched and that were changed."""
     tracker: str | None
     """Access to that job for a day, if your own token is limited to some kinds or queues."""
 

@@ -1,9 +1,9 @@
-"""The WebSocket `/_api/live`: subscribe to jobs, queues and the overview.
+"""The WebSocket `/_api/live`: subscribe to jobs, chains, workflows, queues and the overview.
 
 The origin is checked before the connection is accepted. A token comes in the Authorization header or as the first message within
 five seconds, never in the address, which is logged. Nothing is sent before.
 
-    -> {"type": "auth", "token": "tnr_..."}                                  unless a header or cookie says who it is
+    -> {"type": "auth", "token": "tnr_..."}                                  unless a header or cookie identifies you
     <- {"type": "ready", "name": "...", "scope": "read"}
     -> {"type": "subscribe", "topics": ["job:<id>", "overview"], "versions": {"job:<id>": "<version that was seen>"}}
     <- {"type": "job", "topic": "job:<id>", "version": "...", "job": {...}}

@@ -1,4 +1,4 @@
--- find_status: what a workflow last said about itself, as JSON: the last link of its chain, or the given one if that has said nothing.
+-- find_status: the status that a workflow has set last, as JSON: that of the last link of its chain, or of the given one if that has set none.
 with given as materialized (
     select coalesce((select coalesce(j.chain_id, j.id) from tenure.jobs j where j.id = :id::uuid limit 1),
                     (select coalesce(h.chain_id, h.id) from tenure.history h where h.id = :id::uuid limit 1), :id::uuid) as chain_id),

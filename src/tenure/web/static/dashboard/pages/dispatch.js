@@ -10,7 +10,7 @@ import { toast } from "../lib/toasts.js";
 import { callout, code, copy, empty, icon, json, kbd, panel, segments, skeleton, waiting } from "../lib/ui.js";
 import { sum } from "./overview.js";
 
-const PRIORITIES = [["", "as the kind says"], ["critical", "critical (100)"], ["high", "high (75)"], ["normal", "normal (50)"], ["low", "low (25)"], ["background", "background (0)"]];
+const PRIORITIES = [["", "default of the kind"], ["critical", "critical (100)"], ["high", "high (75)"], ["normal", "normal (50)"], ["low", "low (25)"], ["background", "background (0)"]];
 
 export function start(view) {
   const kinds = view.use("/kinds", 60);

@@ -151,7 +151,7 @@ async function drop(one) {
   data.refresh("/schedules");
 }
 
-const FIELDS = [["cron", "When, as cron", "0 3 * * *"], ["every", "Or every, instead of cron", "10m"], ["timezone", "Time zone", "UTC"], ["queue", "Queue", "as the kind says"]];
+const FIELDS = [["cron", "When, as cron", "0 3 * * *"], ["every", "Or every, instead of cron", "10m"], ["timezone", "Time zone", "UTC"], ["queue", "Queue", "default of the kind"]];
 const SKIP = { options: Object.entries(OVERLAP).map(([value, text]) => [value, `${value}: ${text}`]) };
 
 /** Only what differs from `before` is sent: what is left out stays as it is. `cron` and `every` replace each other. */

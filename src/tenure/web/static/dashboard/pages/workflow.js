@@ -184,7 +184,7 @@ class WorkflowPage {
   }
 
   said({ status }) {
-    return status === null || status === undefined ? null : panel("It says", { sub: "ctx.set_status()" }, typeof status === "string" ? h("p", status) : code(json(status)));
+    return status === null || status === undefined ? null : panel("Status", { sub: "ctx.set_status()" }, typeof status === "string" ? h("p", status) : code(json(status)));
   }
 
   facts(job) {
