@@ -1,5 +1,5 @@
 # Each goal sets up .venv by itself; nothing but Python 3.11+ is needed.
-#   make demo | test | check | proof | bench | chaos | planted | audit | docs
+#   make demo | test | check | proof | format | bench | chaos | planted | audit | docs | clean
 #   make test PYTHON=python3.13 TENURE_TEST_DSN=postgresql://...   another Python, your own PostgreSQL
 
 PYTHON ?= python3
