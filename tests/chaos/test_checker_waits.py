@@ -12,9 +12,9 @@ from tests.chaos.builder import LedgerBuilder
 WORKERS = count(1)
 
 
-def sparse(few: int = 3) -> LedgerBuilder:
+def sparse(free_slots: int = 3) -> LedgerBuilder:
     builder = LedgerBuilder()
-    builder.set(few=few, concurrency=10)
+    builder.set(free_slots=free_slots, concurrency=10)
     return builder
 
 
@@ -53,7 +53,7 @@ def test_a_job_that_is_canceled_after_a_long_wait(tmp_path):
 
 
 def test_jobs_of_a_long_queue_wait(tmp_path):
-    builder = sparse(few=3)
+    builder = sparse(free_slots=3)
     rows = [builder.enqueue() for _ in range(6)]
     builder.wait(MAX_WAIT * 3)
     for row in rows:
@@ -62,7 +62,7 @@ def test_jobs_of_a_long_queue_wait(tmp_path):
 
 
 def test_a_job_that_is_left_when_the_queue_has_become_short(tmp_path):
-    builder = sparse(few=3)
+    builder = sparse(free_slots=3)
     first, *rows = [builder.enqueue() for _ in range(6)]
     builder.wait(MAX_WAIT * 3)
     for row in rows:
@@ -73,7 +73,7 @@ def test_a_job_that_is_left_when_the_queue_has_become_short(tmp_path):
 
 
 def test_a_job_that_waited_before_the_queue_became_long(tmp_path):
-    builder = sparse(few=3)
+    builder = sparse(free_slots=3)
     first = builder.enqueue()
     builder.wait(MAX_WAIT + 1)
     rows = [builder.enqueue() for _ in range(6)]

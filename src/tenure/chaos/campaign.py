@@ -70,7 +70,7 @@ def campaign_record(
         max_crashes=MAX_CRASHES,
         late=MAX_OVERTAKEN,
         schedules=tuple(scheduled_jobs.app.kinds.schedules),
-        few=options.workers * options.processes * options.concurrency // 4,
+        free_slots=options.workers * options.processes * options.concurrency // 4,
         longest=max(MAX_RUN, jobs.MAX_LEASES * options.lease),
     )
 

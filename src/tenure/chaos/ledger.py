@@ -47,8 +47,8 @@ class CampaignRecord:
     """Seconds for which newer jobs may be claimed before an older one that any worker could have claimed."""
     schedules: tuple[str, ...] = ()
     """The schedules that the workers' code declares."""
-    few: int = 0
-    """The workers have free slots for at least this many jobs: if no more are waiting, each can be claimed. 0: unknown."""
+    free_slots: int = 0
+    """Enough for at least this many jobs: if no more are waiting, each can be claimed. 0: unknown."""
     repaired: bool = True
     """At the end, today had its partition of history, with all jobs that finished today."""
     longest: float = 10.0

@@ -180,10 +180,10 @@ class LimitsKept(Rule):
 class WaitingLine:
     """Jobs that wait for the same reason, and since when all of them can be claimed."""
 
-    __slots__ = ("few", "free_since", "max_wait", "waiting")
+    __slots__ = ("free_since", "free_slots", "max_wait", "waiting")
 
-    def __init__(self, few: int, max_wait: float = MAX_WAIT) -> None:
-        self.few = few
+    def __init__(self, free_slots: int, max_wait: float = MAX_WAIT) -> None:
+        self.free_slots = free_slots
         self.max_wait = max_wait
         self.waiting: dict[str, float] = {}
         """By job: since when it is known to be pending."""
@@ -191,7 +191,7 @@ class WaitingLine:
 
     @property
     def crowded(self) -> bool:
-        return len(self.waiting) > self.few
+        return len(self.waiting) > self.free_slots
 
 
 class LimitedKind:
@@ -220,7 +220,7 @@ class NoNeedlessWait(Rule):
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
-        self._open = WaitingLine(case.campaign.few)
+        self._unlimited = WaitingLine(case.campaign.free_slots)
         self._suspects = WaitingLine(FEW_SUSPECTS, MAX_WAIT_OF_SUSPECTS)
         self._limited: dict[str, LimitedKind] = {}
         self._changes = iter(case.limits)
@@ -252,7 +252,7 @@ class NoNeedlessWait(Rule):
     def at_end(self) -> None:
         ended = self.case.campaign.ended
         self._apply_limit_changes(ended)
-        for line in (self._open, self._suspects, *self._with_room()):
+        for line in (self._unlimited, self._suspects, *self._with_room()):
             if not line.crowded:
                 for job_id, since in line.waiting.items():
                     self._check(line, job_id, since, ended)
@@ -265,7 +265,7 @@ class NoNeedlessWait(Rule):
         limited = self._limited_kind(move.kind)
         if limited is not None:
             return limited.line
-        return self._open if is_claimed_in_order(move.kind) or move.kind.startswith(REFUSED) else None
+        return self._unlimited if is_claimed_in_order(move.kind) or move.kind.startswith(REFUSED) else None
 
     def _limited_kind(self, kind: str) -> LimitedKind | None:
         if limit_of(kind) is None and not kind.startswith(CHANGING):
@@ -279,14 +279,14 @@ class NoNeedlessWait(Rule):
         line = self._line_of(move) if move.state == State.PENDING else None
         if line is None:
             return
-        if line is self._open and len(line.waiting) == line.few:
-            for other in (self._open, self._suspects, *self._with_room()):
+        if line is self._unlimited and len(line.waiting) == line.free_slots:
+            for other in (self._unlimited, self._suspects, *self._with_room()):
                 self._check_oldest(other, move.at)
         line.waiting[move.job] = since
 
     def _leave(self, move: Move) -> None:
         limited = self._limited_kind(move.kind)
-        for line in (self._suspects, self._open if limited is None else limited.line):
+        for line in (self._suspects, self._unlimited if limited is None else limited.line):
             if move.job in line.waiting:
                 if line.crowded:
                     line.free_since = move.at
@@ -326,8 +326,8 @@ class NoNeedlessWait(Rule):
             self._check(line, job_id, since, at)
 
     def _check(self, line: WaitingLine, job_id: str, since: float, at: float) -> None:
-        begin = max(since, line.free_since, self._open.free_since)
-        if at - begin <= line.max_wait or not self._open.few or self._open.crowded:
+        begin = max(since, line.free_since, self._unlimited.free_since)
+        if at - begin <= line.max_wait or not self._unlimited.free_slots or self._unlimited.crowded:
             return
         kind = self.case.jobs[job_id].kind
         limited = self._limited.get(kind)
