@@ -110,7 +110,7 @@ class Workflows:
 
     async def _versioned(self, job: jobs.JobRow, version: str) -> str:
         """The capability of workers with this version. A worker for it may start later, but if the code has no versions, none
-        ever does, and the workflow would stay pending for ever."""
+        ever does, and the workflow would stay pending forever."""
         what = f"workflow {job.kind!r}: version"
         capability = check_name(f"{job.kind}@{check_name(version, what=what)}", what=what)
         if not any(known.startswith(f"{job.kind}@") for known in [job.capability or "", *await self._capabilities(job.kind)]):

@@ -1,5 +1,5 @@
-"""HTTP/1.1 of uvicorn, which waits for ever for a request that has begun. Connections that send nothing, or a byte now and then,
-would add up until no one else is let in."""
+"""HTTP/1.1 of uvicorn, which waits without a limit for a request that has begun. Connections that send nothing, or a byte now and
+then, would add up until the server accepts no others."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class HttpProtocol(ReaderDeadline, H11Protocol):
         super().connection_lost(exc)
 
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
-        """The transport does not tell its next protocol that writing is paused."""
+        """The transport does not notify its next protocol that writing is paused."""
         super().handle_websocket_upgrade(event)
         if self.flow.write_paused:
             self._stop_waiting()

@@ -1,4 +1,4 @@
-"""Ends connections of clients that do not read what they are sent: each would hold its answers and its place for ever."""
+"""Ends connections of clients that do not read what they are sent: each would keep its answers and a connection forever."""
 
 from __future__ import annotations
 
