@@ -74,9 +74,9 @@ async def _run(run: DemoRun, *, keep: bool) -> bool:
     pids = " and ".join(str(worker.pid) for worker in await run.client.workers())
     display.event(f"started a supervisor with {PROCESSES} worker processes: {pids}")
     await run_steps(run)
-    found = await demo_summary.faults(run)
+    found = await demo_summary.problems(run)
     if found:
-        display.print_lines(["", f"[red]Not as expected[/]: {len(found)} faults", *demo_summary.first_faults(found)])
+        display.print_lines(["", f"[red]Not as expected[/]: {len(found)} problems", *demo_summary.first_problems(found)])
         display.print_lines(escape(run.workers.log_tail).splitlines())
         return False
     await _summarize(run, keep=keep)

@@ -19,7 +19,7 @@ from tenure.client.status import JobStatus
 from tenure.model.states import State
 from tenure.simulate import demo as shop
 
-MAX_FAULTS = 10
+MAX_PROBLEMS = 10
 SECOND = timedelta(seconds=1)
 
 
@@ -38,7 +38,7 @@ class Numbers:
     """Most jobs that finished within one second."""
 
 
-async def faults(run: DemoRun) -> list[str]:
+async def problems(run: DemoRun) -> list[str]:
     """Jobs that are lost, that were never enqueued, or that did not end as expected."""
     found = {job.id: job async for job in run.client.iterate()}
     wanted = {handle.id: handle for handle in run.handles}
@@ -130,7 +130,7 @@ def program(start: Path = Path()) -> str:
     return min(os.path.relpath(me, start), str(me.resolve()), key=len)
 
 
-def first_faults(found: Sequence[str]) -> Iterator[str]:
-    yield from (f"  {escape(fault)}" for fault in found[:MAX_FAULTS])
-    if len(found) > MAX_FAULTS:
-        yield f"  and {len(found) - MAX_FAULTS} more"
+def first_problems(found: Sequence[str]) -> Iterator[str]:
+    yield from (f"  {escape(problem)}" for problem in found[:MAX_PROBLEMS])
+    if len(found) > MAX_PROBLEMS:
+        yield f"  and {len(found) - MAX_PROBLEMS} more"

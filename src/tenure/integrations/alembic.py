@@ -53,7 +53,7 @@ def upgrade(op: Any, *, schema: str = "tenure") -> None:
 
 def _reached(bind: Any, schema: str) -> int:
     """The newest version in the database; 0: it has no schema of Tenure's."""
-    ledger = f"{quoted(schema)}.migrations"
-    if bind.exec_driver_sql(f"select to_regclass('{ledger}')").scalar() is None:
+    table = f"{quoted(schema)}.migrations"
+    if bind.exec_driver_sql(f"select to_regclass('{table}')").scalar() is None:
         return 0
-    return int(bind.exec_driver_sql(f"select coalesce(max(version), 0) from {ledger} where phase = 'pre'").scalar())  # noqa: S608
+    return int(bind.exec_driver_sql(f"select coalesce(max(version), 0) from {table} where phase = 'pre'").scalar())  # noqa: S608

@@ -123,8 +123,8 @@ def describe_exception(exc: BaseException) -> str:
     try:
         was_raised = exc.__traceback__ is not None or exc.__cause__ is not None
         return clean_text(Failure.of(exc, "".join(traceback.format_exception(exc)) if was_raised else "").write())
-    except Exception as fault:  # noqa: BLE001 - an exception's own code may raise anything
-        return f"{type(exc).__name__} (its traceback could not be written: {type(fault).__name__})"
+    except Exception as error:  # noqa: BLE001 - an exception's own code may raise anything
+        return f"{type(exc).__name__} (its traceback could not be written: {type(error).__name__})"
 
 
 def _check_escapes(text: bytes, what: str) -> None:

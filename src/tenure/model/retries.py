@@ -57,24 +57,24 @@ class Retry:
         on: ExceptionTypes | None = None,
         give_up_on: ExceptionTypes | None = None,
     ) -> None:
-        faults: list[str] = []
+        problems: list[str] = []
         checked = {
-            "max_attempts": _attempts(max_attempts, faults),
-            "backoff": _backoff(backoff, faults),
-            "initial": _duration("initial", initial, faults),
-            "multiplier": _multiplier(multiplier, faults),
-            "max_backoff": _duration("max_backoff", max_backoff, faults),
-            "jitter": _flag("jitter", jitter, faults),
-            "on": _exceptions("on", on, faults),
-            "give_up_on": _exceptions("give_up_on", give_up_on, faults),
+            "max_attempts": _attempts(max_attempts, problems),
+            "backoff": _backoff(backoff, problems),
+            "initial": _duration("initial", initial, problems),
+            "multiplier": _multiplier(multiplier, problems),
+            "max_backoff": _duration("max_backoff", max_backoff, problems),
+            "jitter": _flag("jitter", jitter, problems),
+            "on": _exceptions("on", on, problems),
+            "give_up_on": _exceptions("give_up_on", give_up_on, problems),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
-        if not faults and self.initial > self.max_backoff:
+        if not problems and self.initial > self.max_backoff:
             longest, first = format_duration(self.max_backoff), format_duration(self.initial)
-            faults.append(f"max_backoff is {longest}, but must be at least initial ({first}): raise it to {first}")
-        if faults:
-            raise ConfigError("retry: " + "; ".join(faults))
+            problems.append(f"max_backoff is {longest}, but must be at least initial ({first}): raise it to {first}")
+        if problems:
+            raise ConfigError("retry: " + "; ".join(problems))
 
     @classmethod
     def from_value(cls, value: Retry | int | Mapping[str, Any] | None) -> Self:
@@ -134,47 +134,47 @@ class Retry:
         return f"Retry({', '.join(parts)})"
 
 
-def _attempts(value: object, faults: list[str]) -> object:
+def _attempts(value: object, problems: list[str]) -> object:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_ATTEMPTS:
-        faults.append(f"max_attempts is {value!r}, but must be a whole number from 1 (never retry) to {MOST_ATTEMPTS}")
+        problems.append(f"max_attempts is {value!r}, but must be a whole number from 1 (never retry) to {MOST_ATTEMPTS}")
     return value
 
 
-def _backoff(value: object, faults: list[str]) -> object:
+def _backoff(value: object, problems: list[str]) -> object:
     known = get_args(Backoff)
     if not isinstance(value, str) or value not in known:
-        faults.append(f"backoff is {value!r}; {did_you_mean(value, known)}")
+        problems.append(f"backoff is {value!r}; {did_you_mean(value, known)}")
     return value
 
 
-def _duration(name: str, value: Duration, faults: list[str]) -> timedelta:
+def _duration(name: str, value: Duration, problems: list[str]) -> timedelta:
     try:
         return to_timedelta(value, what=name)
-    except ConfigError as fault:
-        faults.append(str(fault))
+    except ConfigError as error:
+        problems.append(str(error))
         return timedelta()
 
 
-def _multiplier(value: object, faults: list[str]) -> object:
+def _multiplier(value: object, problems: list[str]) -> object:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value <= 1_000_000:
-        faults.append(f"multiplier is {value!r}, but must be a number from 1 to 1000000")
+        problems.append(f"multiplier is {value!r}, but must be a number from 1 to 1000000")
         return value
     return float(value)
 
 
-def _flag(name: str, value: object, faults: list[str]) -> object:
+def _flag(name: str, value: object, problems: list[str]) -> object:
     if not isinstance(value, bool):
-        faults.append(f"{name} is {value!r}, but must be True or False")
+        problems.append(f"{name} is {value!r}, but must be True or False")
     return value
 
 
-def _exceptions(name: str, value: object, faults: list[str]) -> object:
+def _exceptions(name: str, value: object, problems: list[str]) -> object:
     if value is None:
         return None
     types = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str | type) else (value,)
     if not types:
-        faults.append(f"{name} is empty: leave it out, or name the exceptions")
-    faults.extend(
+        problems.append(f"{name} is empty: leave it out, or name the exceptions")
+    problems.extend(
         f"{name} holds {item!r}, which is not an exception class"
         for item in types
         if not (isinstance(item, type) and issubclass(item, BaseException))
