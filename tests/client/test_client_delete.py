@@ -97,7 +97,7 @@ async def test_force_deletes_a_running_job_and_notifies_its_worker(client, datab
     assert await notified(other, 2) == {f"lost {job_id}", f"ended {job_id}"}
     assert database.run(jobs.finish(claim.finished())) == []
     notes = json.dumps([{"id": job_id, "claim_id": claim.id, "percent": 50}])
-    assert database.run(jobs.note(notes, 10)) == []
+    assert database.run(jobs.write_updates(notes, 10)) == []
     assert traces(database) == NOTHING
 
 

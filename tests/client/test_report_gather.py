@@ -55,7 +55,7 @@ def make_due(database: Database) -> None:
 
 def note(database: Database, claim: Claim, *lines, first: int = 1, **more) -> None:
     told = {"first": first, "last": first + len(lines) - 1, "lines": list(lines)} if lines else {}
-    database.run(jobs.note(claim.outcomes(**told, **more), 200))
+    database.run(jobs.write_updates(claim.outcomes(**told, **more), 200))
 
 
 def line(number: int, message: str, **more):

@@ -277,7 +277,7 @@ FAULTS = [
     ),
     Fault(
         "a stale run reports progress",
-        "jobs/note_runs",
+        "jobs/write_updates",
         without("and j.claim_id = o.claim_id"),
         "passed_on",
         ("C1 reports progress", "C2 reports progress"),

@@ -258,7 +258,7 @@ BUGS = (
         breaks="a heartbeat that missed its row, because the row had just changed, counts as written, and the lease expires",
         promise=Promise.BACK,
         edits=(
-            Edit("store/sql/jobs/note_runs.sql", "\n where o.lease is null or o.id in (select e.id from extended e)\n", "\n"),
+            Edit("store/sql/jobs/write_updates.sql", "\n where o.lease is null or o.id in (select e.id from extended e)\n", "\n"),
         ),
         caught_by=(f"{ORPHANS}::test_a_heartbeat_that_meets_a_changed_row_is_not_reported_as_written",),
     ),

@@ -102,7 +102,7 @@ BUGS = (
             ),
         ),
         caught_by=(
-            "tests/worker/test_notes.py::test_a_run_whose_heartbeats_cannot_be_written_until_its_lease_ends_is_aborted_and_runs_again",
+            "tests/worker/test_updates.py::test_a_run_whose_heartbeats_cannot_be_written_until_its_lease_ends_is_aborted_and_runs_again",
         ),
     ),
 )

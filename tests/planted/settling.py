@@ -106,12 +106,12 @@ BUGS = (
         promise=Promise.STALE,
         edits=(
             Edit(
-                "store/sql/jobs/note_runs.sql",
+                "store/sql/jobs/write_updates.sql",
                 "where j.id = o.id and j.claim_id = o.claim_id\n",
                 "where j.id = o.id and j.claim_id is not null\n",
             ),
         ),
-        caught_by=("tests/worker/test_notes.py::test_the_notes_of_a_stale_run_are_refused",),
+        caught_by=("tests/worker/test_updates.py::test_the_notes_of_a_stale_run_are_refused",),
     ),
     Bug(
         name="completed_by_anyone",
@@ -231,6 +231,6 @@ BUGS = (
                 "",
             ),
         ),
-        caught_by=("tests/worker/test_notes.py::test_the_latest_progress_always_arrives_and_costs_few_statements",),
+        caught_by=("tests/worker/test_updates.py::test_the_latest_progress_always_arrives_and_costs_few_statements",),
     ),
 )

@@ -220,7 +220,7 @@ def paused_after_its_snapshot(dsn, database, table="workers"):
 
 def heartbeat(database, claim):
     note = json.dumps([{"id": claim.ids[0], "claim_id": claim.id, "lease": 3600}])
-    assert database.run(jobs.note(note, 200))
+    assert database.run(jobs.write_updates(note, 200))
 
 
 def new_limit(database, claim):
@@ -260,14 +260,14 @@ async def test_a_heartbeat_that_meets_a_changed_row_is_not_reported_as_written(f
         claim = database.claim(worker, leases={"work": 60})
         note = json.dumps([{"id": claim.ids[0], "claim_id": claim.id, "lease": 3600, "percent": 5}])
         database.sql("select pg_advisory_lock(7)")
-        heard = meanwhile(lambda: paused.run(jobs.note(note, 200)))
+        heard = meanwhile(lambda: paused.run(jobs.write_updates(note, 200)))
         await waits_for_a_lock(other)
         new_limit(other, claim)
         database.sql("select pg_advisory_unlock(7)")
 
         extended = "select lease_until > now() + interval '30 minutes' from tenure.jobs"
         assert (heard(), database.sql(extended)) == ([], [(False,)])
-        assert (database.run(jobs.note(note, 200)), database.sql(extended)) == ([(claim.ids[0], False)], [(True,)])
+        assert (database.run(jobs.write_updates(note, 200)), database.sql(extended)) == ([(claim.ids[0], False)], [(True,)])
 
 
 def test_jobs_held_by_a_worker_without_a_row_are_requeued(database):

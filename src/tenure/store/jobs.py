@@ -155,7 +155,7 @@ class SettledRow(NamedTuple):
     """Its chain has ended, and jobs wait for that: the resolver is to be notified."""
 
 
-class NotedRow(NamedTuple):
+class UpdatedRunRow(NamedTuple):
     """A run whose report was written."""
 
     id: str
@@ -228,8 +228,8 @@ class StateCountRow(NamedTuple):
     jobs: int
 
 
-def note(notes: str, keep_lines: int, *, now: datetime | None = None) -> Query[NotedRow]:
-    return Query("jobs/note_runs", NotedRow, {"notes": notes, "keep_lines": keep_lines, "now": now})
+def write_updates(updates: str, keep_lines: int, *, now: datetime | None = None) -> Query[UpdatedRunRow]:
+    return Query("jobs/write_updates", UpdatedRunRow, {"updates": updates, "keep_lines": keep_lines, "now": now})
 
 
 def watch(job_id: str, seconds: float) -> Query[None]:

@@ -112,7 +112,7 @@ def note(claim: str, *, lease: int | None = None, percent: int | None = None) ->
     given = {"id": uid("J"), "claim_id": uid(claim), "lease": lease, "percent": percent}
     return Step(
         f"{claim} {'sends a heartbeat' if lease else 'reports progress'} for J",
-        jobs.note(json.dumps([given]), 200),
+        jobs.write_updates(json.dumps([given]), 200),
         lambda reply: tuple(f"{name_of(row[0])} is ours" for row in reply.rows),
         lambda world: [Change("J is ours", then, skips=True)] if _holds(world, "J", claim) else [],
         locks=rows(JOB),

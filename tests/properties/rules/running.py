@@ -100,7 +100,7 @@ class RunningRules(StoreMachine):
         """Progress, and a heartbeat for the job's own lease."""
         if run := self.some_run(pick, stale=stale):
             said = {"id": run.job_id, "claim_id": run.claim_id, "percent": percent, "lease": lease}
-            heard = self.run(jobs.note(json.dumps([said]), 100))
+            heard = self.run(jobs.write_updates(json.dumps([said]), 100))
             self.agree(heard, self.model.say(run, percent, lease), "runs whose note was accepted")
 
     @move(1, pick=PICK)

@@ -134,7 +134,9 @@ class UpdateWriter:
         self._on_the_way = set(runs)
         taken = {run: _taken(run) for run in runs}
         try:
-            rows = await self._link.fetch(jobs.note("[" + ",".join(text for text, _ in taken.values()) + "]", KEPT_LINES))
+            rows = await self._link.fetch(
+                jobs.write_updates("[" + ",".join(text for text, _ in taken.values()) + "]", KEPT_LINES)
+            )
         except BaseException as error:
             if isinstance(error, StoreUnavailable | Refused | asyncio.CancelledError):
                 for run, (_, undo) in taken.items():

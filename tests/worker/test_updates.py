@@ -70,7 +70,7 @@ async def test_the_latest_progress_always_arrives_and_costs_few_statements(app, 
     progress = await handle.progress()
     assert (progress.percent, progress.message) == (100, "step 10000")
     # Two a second, one at once, one at the end.
-    assert 1 <= sent["jobs/note_runs"] <= 2 * took + 2
+    assert 1 <= sent["jobs/write_updates"] <= 2 * took + 2
 
 
 def reporting(*, watched):
@@ -128,7 +128,7 @@ async def test_progress_of_many_jobs_goes_out_together(app, database, sent):
         handles = await app.enqueue_many(work.call() for _ in range(50))
         await until(lambda: len(settled), is_=50)
     assert database.sql("select count(*), min(percent) from tenure.progress") == [(len(handles), 100)]
-    assert sent["jobs/note_runs"] <= 15
+    assert sent["jobs/write_updates"] <= 15
 
 
 async def test_progress_is_seen_while_the_job_runs(app, database):
@@ -230,7 +230,7 @@ async def test_what_is_said_while_the_jobs_row_is_locked_for_a_moment_is_not_los
             other.sql("select from tenure.jobs for share")
             go_on.set()
             await said.wait()
-            await until(lambda: sent["jobs/note_runs answered"] or database.sql(WAITS_FOR_LOCK))
+            await until(lambda: sent["jobs/write_updates answered"] or database.sql(WAITS_FOR_LOCK))
         go_on.set()
         await handle.result("30s")
     progress = await handle.progress()

@@ -1,4 +1,4 @@
--- note_runs: stores what runs report: progress, log lines, heartbeats. Only for runs whose claim is still the current one.
+-- write_updates: stores what runs report: progress, log lines, heartbeats. Only for runs whose claim is still the current one.
 --   lease        seconds from now until the job's own lease expires
 --   first, last  the numbers of the log lines; only the last :keep_lines lines of each run are kept
 -- Returns the ids whose claim is still current, and whether a client watches them. A locked row is being settled or requeued: it is
@@ -6,7 +6,7 @@
 -- the update by ctid does not find it: a heartbeat that was not written must be sent again.
 with current_runs as materialized (
     select o.id, j.fence, j.tid, o.percent, o.message, o.lease, o.first, o.last, o.lines
-      from jsonb_to_recordset(:notes::jsonb) as o(id uuid, claim_id uuid, percent double precision, message text,
+      from jsonb_to_recordset(:updates::jsonb) as o(id uuid, claim_id uuid, percent double precision, message text,
            lease double precision, first integer, last integer, lines jsonb)
      cross join lateral (
         select j.fence, j.ctid as tid from tenure.jobs j where j.id = o.id and j.claim_id = o.claim_id
