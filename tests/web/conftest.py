@@ -50,7 +50,7 @@ def jobs(app: Tenure) -> Tenure:
 
 
 @pytest.fixture
-async def strangers(dsn: str) -> AsyncIterator[Tenure]:
+async def app_without_jobs(dsn: str) -> AsyncIterator[Tenure]:
     """Another app on the same database, which defines no jobs."""
     app = Tenure(dsn)
     yield app

@@ -186,14 +186,14 @@ async def test_a_published_schema_makes_the_server_read_nothing(serving: Serving
             listening.accept()
 
 
-async def test_a_pattern_of_a_handler_is_checked_as_its_worker_checks_it(dsn, strangers: Tenure, serving: Serving):
+async def test_a_pattern_of_a_handler_is_checked_as_its_worker_checks_it(dsn, app_without_jobs: Tenure, serving: Serving):
     app = Tenure(dsn)
 
     @app.job
     async def rename(name: Annotated[str, Field(pattern=r"^(\p{L}+\s?)*$")]) -> None: ...
 
     async with app.running():
-        web = await serving.admin(app=strangers)
+        web = await serving.admin(app=app_without_jobs)
         hostile = await web.post("/jobs/rename/dispatch", json={"args": {"name": "a" * 100_000 + "!"}})
         assert (hostile.status_code, [one["path"] for one in hostile.json()["errors"]]) == (422, ["args.name"])
         assert (await web.post("/jobs/rename/dispatch", json={"args": {"name": "Ärger im Büro"}})).status_code == 202

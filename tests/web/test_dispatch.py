@@ -203,9 +203,9 @@ async def test_an_idempotency_key_belongs_to_its_sender_and_never_replaces_the_k
     ],
     ids=str,
 )
-async def test_a_wrong_option_is_refused_with_its_path(jobs, strangers, serving, options):
+async def test_a_wrong_option_is_refused_with_its_path(jobs, app_without_jobs, serving, options):
     async with jobs.running():
-        for app in (jobs, strangers):
+        for app in (jobs, app_without_jobs):
             web = await serving.admin(app=app)
             answer = await web.post("/jobs/export_users/dispatch", json={"args": {"format": "csv"}, **options})
             assert answer.status_code == 422
@@ -243,9 +243,9 @@ async def test_a_value_of_another_type_is_refused(jobs, serving, options):
     assert {".".join(one["path"].split(".")[:2]) for one in answer.json()["errors"]} == {f"body.{next(iter(options))}"}
 
 
-async def test_a_process_without_the_handlers_checks_by_what_workers_have_published(jobs, strangers, serving):
+async def test_a_process_without_the_handlers_checks_by_what_workers_have_published(jobs, app_without_jobs, serving):
     async with jobs.running():
-        web = await serving.admin(app=strangers)
+        web = await serving.admin(app=app_without_jobs)
         sent = await web.post("/jobs/export_users/dispatch", json={"args": {"format": "csv"}})
         assert sent.status_code == 202, sent.text
         assert sent.json()["job"]["queue"] == "exports"
@@ -265,7 +265,7 @@ async def test_a_process_without_the_handlers_checks_by_what_workers_have_publis
         ("deliver", {"parts": [], "left": 1}, {"args.left": ""}),
     ],
 )
-async def test_each_wrong_argument_has_its_path_with_and_without_the_handlers(jobs, strangers, serving, case):
+async def test_each_wrong_argument_has_its_path_with_and_without_the_handlers(jobs, app_without_jobs, serving, case):
     kind, args, expected = case
     from pydantic import BaseModel, ConfigDict
 
@@ -277,7 +277,7 @@ async def test_each_wrong_argument_has_its_path_with_and_without_the_handlers(jo
     async def deliver(parcel: Parcel) -> None: ...
 
     async with jobs.running():
-        for app in (jobs, strangers):
+        for app in (jobs, app_without_jobs):
             answer = await (await serving.admin(app=app)).post(f"/jobs/{kind}/dispatch", json={"args": args})
             assert answer.status_code == 422
             errors = {one["path"]: one["message"] for one in answer.json()["errors"]}
@@ -285,16 +285,16 @@ async def test_each_wrong_argument_has_its_path_with_and_without_the_handlers(jo
             assert all(message.startswith(expected[path]) for path, message in errors.items())
 
 
-async def test_a_kind_that_makes_its_own_keys_needs_one_from_a_process_without_its_code(jobs, strangers, serving):
+async def test_a_kind_that_makes_its_own_keys_needs_one_from_a_process_without_its_code(jobs, app_without_jobs, serving):
     async with jobs.running():
-        web = await serving.admin(app=strangers)
+        web = await serving.admin(app=app_without_jobs)
         refused = await web.post("/jobs/charge/dispatch", json={"args": {"payment_id": "p1"}})
         taken = await web.post("/jobs/charge/dispatch", json={"args": {"payment_id": "p1"}, "key": "p1"})
     assert (refused.status_code, refused.json()["type"]) == (422, "urn:tenure:problem:key-needed")
     assert taken.status_code == 202
 
 
-async def test_a_kind_with_one_model_takes_its_object_or_its_parameter(dsn, strangers, serving):
+async def test_a_kind_with_one_model_takes_its_object_or_its_parameter(dsn, app_without_jobs, serving):
     from pydantic import BaseModel
 
     class Message(BaseModel):
@@ -307,7 +307,7 @@ async def test_a_kind_with_one_model_takes_its_object_or_its_parameter(dsn, stra
         return message.to
 
     async with app.running():
-        web = await serving.admin(app=strangers)
+        web = await serving.admin(app=app_without_jobs)
         for args in ({"to": "ann"}, {"message": {"to": "ann"}}):
             sent = await web.post("/jobs/send_email/dispatch", json={"args": args})
             assert sent.status_code == 202, sent.text

@@ -180,13 +180,13 @@ async def test_schedules_are_created_changed_run_paused_and_deleted(jobs, servin
 
 
 @pytest.mark.parametrize("has_code", [True, False])
-async def test_a_schedule_has_what_its_kind_declares(app, strangers, serving, has_code):
+async def test_a_schedule_has_what_its_kind_declares(app, app_without_jobs, serving, has_code):
     @app.job(queue="mail", priority="high", capability="smtp", max_attempts=1, expires="1h")
     async def send(to: str) -> None: ...
 
     declared = {"queue": "mail", "priority": 75, "capability": "smtp", "max_attempts": 1, "expires": 3600.0}
     async with app.running():
-        web = await serving.admin(app=app if has_code else strangers)
+        web = await serving.admin(app=app if has_code else app_without_jobs)
         body = {"name": "s", "kind": "send", "every": "1h", "input": {"to": "x"}}
         made = (await web.post("/schedules", json=body)).json()
         assert {name: made[name] for name in declared} == declared
@@ -199,9 +199,9 @@ async def test_a_schedule_has_what_its_kind_declares(app, strangers, serving, ha
         assert {name: reset[name] for name in declared} == declared
 
 
-async def test_kinds_have_their_schemas_also_in_a_process_without_the_handlers(jobs, strangers, serving):
+async def test_kinds_have_their_schemas_also_in_a_process_without_the_handlers(jobs, app_without_jobs, serving):
     async with jobs.running():
-        web = await serving.admin(app=strangers)
+        web = await serving.admin(app=app_without_jobs)
         kinds = {kind["name"]: kind for kind in (await web.get("/kinds")).json()["kinds"]}
         assert set(kinds) == {"export_users", "burn", "charge"}
         kind = (await web.get("/kinds/export_users")).json()

@@ -87,8 +87,10 @@ async def test_a_chain_is_completed_without_a_worker_and_deleted(flows: Tenure, 
     assert waiting.id is not None
 
 
-async def test_the_output_of_a_chain_is_checked_by_the_published_schema(flows: Tenure, strangers: Tenure, serving: Serving):
-    web = await serving.admin(app=strangers)
+async def test_the_output_of_a_chain_is_checked_by_the_published_schema(
+    flows: Tenure, app_without_jobs: Tenure, serving: Serving
+):
+    web = await serving.admin(app=app_without_jobs)
     async with flows.running():
         chain_id = await dispatched(web, "reserve", {"order": 7}, delay="1h")
     wrong = await web.post(f"/chains/{chain_id}/complete", json={"output": [1]})
@@ -232,14 +234,14 @@ async def test_what_does_not_exist(flows, serving, path):
 
 
 @pytest.mark.parametrize("has_code", [True, False])
-async def test_a_workflow_is_moved_to_versions_that_its_workers_can_have(app, strangers, serving, has_code):
+async def test_a_workflow_is_moved_to_versions_that_its_workers_can_have(app, app_without_jobs, serving, has_code):
     @app.workflow(version="1")
     async def order(ctx: WorkflowContext) -> None: ...
 
     @app.workflow
     async def plain(ctx: WorkflowContext) -> None: ...
 
-    web = await serving.admin(app=app if has_code else strangers)
+    web = await serving.admin(app=app if has_code else app_without_jobs)
     async with app.running():
         ids = {kind: await dispatched(web, kind, {}, queue="idle") for kind in ("order", "plain")}
 
@@ -257,7 +259,7 @@ async def test_a_workflow_is_moved_to_versions_that_its_workers_can_have(app, st
 
 
 @pytest.mark.parametrize("has_code", [True, False])
-async def test_only_workflows_receive_signals_by_any_link_of_their_chain(app, strangers, serving, has_code):
+async def test_only_workflows_receive_signals_by_any_link_of_their_chain(app, app_without_jobs, serving, has_code):
     @app.workflow
     async def approve(ctx: WorkflowContext) -> object:
         return await ctx.wait_for_signal("decide")
@@ -269,7 +271,7 @@ async def test_only_workflows_receive_signals_by_any_link_of_their_chain(app, st
     @app.job
     async def plain() -> None: ...
 
-    web = await serving.admin(app=app if has_code else strangers)
+    web = await serving.admin(app=app if has_code else app_without_jobs)
     async with app.running():
         other, chain = await dispatched(web, "plain", {}, queue="idle"), await dispatched(web, "ask", {})
         refused = await web.post(f"/workflows/{other}/signal", json={"name": "decide"})

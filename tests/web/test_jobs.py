@@ -215,8 +215,8 @@ async def test_cancel_retry_replay_and_delete(jobs, serving, sql):
     assert (await web.get(f"/jobs/{job_id}")).status_code == 404
 
 
-async def test_a_replay_is_checked_by_the_published_schema(jobs, strangers, serving):
-    web = await serving.admin(app=strangers)
+async def test_a_replay_is_checked_by_the_published_schema(jobs, app_without_jobs, serving):
+    web = await serving.admin(app=app_without_jobs)
     async with jobs.running():
         job_id = await send(web, "burn", {"why": "x"})
         await until(lambda: state(web, job_id), is_="dead_letter")
@@ -226,8 +226,8 @@ async def test_a_replay_is_checked_by_the_published_schema(jobs, strangers, serv
 
 @pytest.mark.parametrize("given", [None, 5, "x", [1]])
 @pytest.mark.parametrize("has_code", [True, False])
-async def test_a_replay_with_an_input_that_is_not_an_object_keeps_the_old_one(jobs, strangers, serving, given, has_code):
-    web = await serving.admin(app=jobs if has_code else strangers)
+async def test_a_replay_with_an_input_that_is_not_an_object_keeps_the_old_one(jobs, app_without_jobs, serving, given, has_code):
+    web = await serving.admin(app=jobs if has_code else app_without_jobs)
     async with jobs.running():
         job_id = await send(web, "burn", {"why": "x"})
         await until(lambda: state(web, job_id), is_="dead_letter")

@@ -554,8 +554,8 @@ async def texts(web, job_id, code):
     return [reason["text"] for reason in reasons if reason["code"] == code]
 
 
-async def test_an_unknown_kind_is_refused_without_the_names_of_others(jobs: Tenure, strangers: Tenure, serving: Serving):
-    server = await serving.serve(app=strangers)
+async def test_an_unknown_kind_is_refused_without_the_names_of_others(jobs: Tenure, app_without_jobs: Tenure, serving: Serving):
+    server = await serving.serve(app=app_without_jobs)
     async with jobs.running():
         admin = await server.client(await serving.token())
 

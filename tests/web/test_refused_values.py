@@ -361,9 +361,9 @@ async def test_a_filter_names_each_state_once_at_most(jobs, serving):
 
 
 @pytest.mark.parametrize("has_code", [True, False])
-async def test_an_argument_has_its_path_in_the_member_that_has_the_arguments(jobs, strangers, serving, has_code):
+async def test_an_argument_has_its_path_in_the_member_that_has_the_arguments(jobs, app_without_jobs, serving, has_code):
     """Schedules and replays answered with `args.format`, which is not in their requests."""
-    web = await serving.admin(app=jobs if has_code else strangers)
+    web = await serving.admin(app=jobs if has_code else app_without_jobs)
     schedule = {"name": "nightly", "kind": "export_users", "every": "1h"}
     async with jobs.running():
         await until(lambda: exists(web, "/kinds/burn"))
