@@ -13,9 +13,8 @@ from tenure.model.events import JobReaped
 from tenure.model.wakeup import Wakeup
 from tenure.store import jobs, workers
 from tenure.store.isolation import RefusedRows
-from tenure.store.jobs import ReturnedRow
 from tenure.store.link import Link
-from tenure.store.moved_jobs import ReapedJob
+from tenure.store.moved_jobs import ReapedJob, ReturnedRow
 from tenure.store.query import Pick
 
 log = logging.getLogger("tenure")

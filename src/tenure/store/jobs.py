@@ -11,7 +11,7 @@ from tenure.model.claimed_job import ClaimedJob
 from tenure.store.claim_replies import ClaimReply
 from tenure.store.json_columns import Json
 from tenure.store.leases import Term, guard
-from tenure.store.moved_jobs import ExpiredJob, MovedJob, ReapedJob
+from tenure.store.moved_jobs import CanceledExpiredRow, ExpiredRow, PromotedRow, ReturnedRow
 from tenure.store.query import ALL, TEXT, Pick, Query, array_literal
 from tenure.store.statements import SKIPPING
 from tenure.store.workers import MAX_CRASHES
@@ -349,48 +349,6 @@ def _ids(ids: Iterable[UUID]) -> str:
 
 
 # Moves by the leader and by supervisors
-
-
-class PromotedRow(NamedTuple):
-    holds: bool
-    promoted: int
-    queues: list[str]
-    next_due: float | None
-    """Seconds until the next one is due."""
-    jobs: Json[list[MovedJob]]
-    """Empty unless `listing`."""
-    peeked: Json[list[str]]
-    """The ids, if `pick.peek`."""
-
-
-class CanceledExpiredRow(NamedTuple):
-    holds: bool
-    canceled: int
-    next_due: float | None
-    """Seconds until the next job expires."""
-    jobs: Json[list[ExpiredJob]]
-    peeked: Json[list[str]]
-    """The ids, if `pick.peek`."""
-
-
-class ExpiredRow(NamedTuple):
-    requeued: int
-    quarantined: int
-    queues: list[str]
-    jobs: Json[list[ReapedJob]]
-    peeked: Json[list[str]]
-    """The ids, if `pick.peek`."""
-
-
-class ReturnedRow(NamedTuple):
-    requeued: int
-    quarantined: int
-    more: bool
-    """There may be more."""
-    queues: list[str]
-    jobs: Json[list[ReapedJob]]
-    peeked: Json[list[str]]
-    """The ids, if `pick.peek`."""
 
 
 def promote(

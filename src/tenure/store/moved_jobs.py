@@ -1,9 +1,11 @@
-"""Jobs that a statement of the leader or of a supervisor has moved, as it reports them."""
+"""Jobs that a statement of the leader or of a supervisor has moved, as it reports them, and the rows that have them."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 from uuid import UUID
+
+from tenure.store.json_columns import Json
 
 
 class MovedJob(NamedTuple):
@@ -65,3 +67,48 @@ class ReapedJob(NamedTuple):
     error: str | None
     watched: bool
     dependants: bool
+
+
+# What the statements return that move them
+
+
+class PromotedRow(NamedTuple):
+    holds: bool
+    promoted: int
+    queues: list[str]
+    next_due: float | None
+    """Seconds until the next one is due."""
+    jobs: Json[list[MovedJob]]
+    """Empty unless `listing`."""
+    peeked: Json[list[str]]
+    """The ids, if `pick.peek`."""
+
+
+class CanceledExpiredRow(NamedTuple):
+    holds: bool
+    canceled: int
+    next_due: float | None
+    """Seconds until the next job expires."""
+    jobs: Json[list[ExpiredJob]]
+    peeked: Json[list[str]]
+    """The ids, if `pick.peek`."""
+
+
+class ExpiredRow(NamedTuple):
+    requeued: int
+    quarantined: int
+    queues: list[str]
+    jobs: Json[list[ReapedJob]]
+    peeked: Json[list[str]]
+    """The ids, if `pick.peek`."""
+
+
+class ReturnedRow(NamedTuple):
+    requeued: int
+    quarantined: int
+    more: bool
+    """There may be more."""
+    queues: list[str]
+    jobs: Json[list[ReapedJob]]
+    peeked: Json[list[str]]
+    """The ids, if `pick.peek`."""

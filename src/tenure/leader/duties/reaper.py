@@ -13,9 +13,9 @@ from tenure.leader.requeue import Requeuer, announce
 from tenure.periodic import boottime
 from tenure.store import jobs, workers
 from tenure.store.isolation import RefusedRows
-from tenure.store.jobs import ExpiredRow
 from tenure.store.leases import Term
 from tenure.store.link import Link
+from tenure.store.moved_jobs import ExpiredRow
 from tenure.store.query import Pick
 from tenure.store.workers import CondemnedRow, UnknownWorkersRow
 

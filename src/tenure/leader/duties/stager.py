@@ -12,10 +12,9 @@ from tenure.model.events import JobCanceled, JobDue
 from tenure.model.wakeup import Wakeup
 from tenure.store import jobs
 from tenure.store.isolation import RefusedRows
-from tenure.store.jobs import CanceledExpiredRow, PromotedRow
 from tenure.store.leases import Term
 from tenure.store.link import Link
-from tenure.store.moved_jobs import ExpiredJob
+from tenure.store.moved_jobs import CanceledExpiredRow, ExpiredJob, PromotedRow
 from tenure.store.query import Pick
 
 log = logging.getLogger("tenure")
