@@ -20,16 +20,18 @@ from tenure.chaos.ledger import (
     HandlerLine,
     JobRequest,
     Ledger,
+    ValueLine,
+    as_line,
+)
+from tenure.chaos.recorded_changes import (  # fmt: skip
     LimitChange,
     Move,
     SeenScheduleChange,
     StepChange,
     TermChange,
     TickChange,
-    ValueLine,
     WorkerChange,
-    as_line,
-)  # fmt: skip
+)
 from tenure.chaos.verdict import CheckerVerdict
 
 BEGAN = 1_000_000.0

@@ -6,21 +6,8 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from tenure.chaos.ledger import (
-    CampaignRecord,
-    ClientCall,
-    EffectRow,
-    Fault,
-    FinalJob,
-    HandlerLine,
-    Ledger,
-    Move,
-    SeenScheduleChange,
-    StepChange,
-    TermChange,
-    TickChange,
-    ValueLine,
-)
+from tenure.chaos.ledger import CampaignRecord, ClientCall, EffectRow, Fault, FinalJob, HandlerLine, Ledger, ValueLine
+from tenure.chaos.recorded_changes import Move, SeenScheduleChange, StepChange, TermChange, TickChange
 from tenure.chaos.verdict import HistoryLine, Violation, ViolationHistory, utc_time
 
 MAX_FAULTS = 40

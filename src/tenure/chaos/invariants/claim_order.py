@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from tenure.chaos.invariants.rule import Case, Rule
 from tenure.chaos.invariants.traces import CHANGING, REFUSED, JobTrace, is_claimed_in_order, limit_of
-from tenure.chaos.ledger import LimitChange, Move
+from tenure.chaos.recorded_changes import LimitChange, Move
 from tenure.chaos.verdict import Invariant
 from tenure.model.states import State
 from tenure.store.workers import SUSPECT_CRASHES

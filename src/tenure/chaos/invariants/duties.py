@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tenure.chaos.invariants.lookups import PlannedTimes
 from tenure.chaos.invariants.rule import Case, Rule
 from tenure.chaos.invariants.traces import REFUSED, JobTrace
-from tenure.chaos.ledger import Move, SeenScheduleChange, TermChange, TickChange
+from tenure.chaos.recorded_changes import Move, SeenScheduleChange, TermChange, TickChange
 from tenure.chaos.verdict import Invariant
 from tenure.model.schedules import GRACE
 from tenure.model.states import State

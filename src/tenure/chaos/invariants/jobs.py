@@ -8,7 +8,8 @@ from typing import Any
 from tenure.chaos.invariants.lookups import AnsweredRequest
 from tenure.chaos.invariants.rule import Case, Rule
 from tenure.chaos.invariants.traces import ATOMIC, CHAIN_STARTS, CHAINED, CHILD, ORDERED, WORKFLOW, JobTrace
-from tenure.chaos.ledger import ClientCall, EffectRow, FinalJob, Move
+from tenure.chaos.ledger import ClientCall, EffectRow, FinalJob
+from tenure.chaos.recorded_changes import Move
 from tenure.chaos.verdict import Invariant
 from tenure.model.states import FINISHED, FIRST, HELD, LEGAL_MOVES, State
 

@@ -10,7 +10,8 @@ from itertools import takewhile
 from sys import intern
 from typing import NamedTuple
 
-from tenure.chaos.ledger import ClientCall, Fault, SeenScheduleChange, TickChange, WorkerChange
+from tenure.chaos.ledger import ClientCall, Fault
+from tenure.chaos.recorded_changes import SeenScheduleChange, TickChange, WorkerChange
 from tenure.model.schedules import Schedule
 
 # Time spans in which faults could delay or undo work

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from tenure.chaos.invariants.rule import Case, Rule
 from tenure.chaos.invariants.traces import JobTrace
-from tenure.chaos.ledger import AuditLine, ClientCall, FinalJob, HandlerLine, Move
+from tenure.chaos.ledger import AuditLine, ClientCall, FinalJob, HandlerLine
+from tenure.chaos.recorded_changes import Move
 from tenure.chaos.verdict import Invariant
 from tenure.model.states import State
 

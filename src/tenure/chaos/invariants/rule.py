@@ -8,7 +8,8 @@ from typing import ClassVar
 
 from tenure.chaos.invariants.lookups import CallLookup, ScheduleLookup, Windows, WorkerLookup
 from tenure.chaos.invariants.traces import JobTrace, StepTraces
-from tenure.chaos.ledger import CampaignRecord, Fault, FinalLink, LimitChange
+from tenure.chaos.ledger import CampaignRecord, Fault, FinalLink
+from tenure.chaos.recorded_changes import LimitChange
 from tenure.chaos.verdict import Invariant, Violation
 
 MAX_KEPT = 10_000

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from tenure.chaos.invariants.jobs import HELD_STATES
 from tenure.chaos.invariants.rule import Case, Rule
 from tenure.chaos.invariants.traces import CHAINED, IN_PROCESS, REFUSED, STUBBORN, ClaimTrace, JobTrace
-from tenure.chaos.ledger import EffectRow, HandlerLine, Move, StepChange
+from tenure.chaos.ledger import EffectRow, HandlerLine
+from tenure.chaos.recorded_changes import Move, StepChange
 from tenure.chaos.verdict import Invariant
 from tenure.model.states import State
 from tenure.worker.process.pool import START_PATIENCE

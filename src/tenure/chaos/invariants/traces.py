@@ -11,7 +11,7 @@ from functools import cache
 from sys import intern
 from typing import ClassVar, Literal, get_args
 
-from tenure.chaos.ledger import Move, StepChange
+from tenure.chaos.recorded_changes import Move, StepChange
 from tenure.model.states import State
 
 # What the name of a kind tells the checker. `tenure.chaos.jobs` and `tenure.chaos.workflows` define the kinds

@@ -21,7 +21,8 @@ from tenure.chaos.invariants.traces import (
     StepTrace,
     StepTraces,
 )
-from tenure.chaos.ledger import EffectRow, FinalJob, FinalLink, Move, StepChange, TermChange, ValueLine
+from tenure.chaos.ledger import EffectRow, FinalJob, FinalLink, ValueLine
+from tenure.chaos.recorded_changes import Move, StepChange, TermChange
 from tenure.chaos.verdict import Invariant
 from tenure.model.states import State
 
