@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import asdict
 from uuid import uuid4
@@ -15,6 +16,7 @@ from tenure.model.health import Probe
 from tenure.store import jobs
 from tests.store.database import Database
 from tests.store.later_migrations import later
+from tests.store.locks import meanwhile, waits_for_a_lock
 from tests.store.test_health import OF_THE_TEST_SERVER
 
 __all__ = ["later"]
@@ -145,3 +147,32 @@ def test_a_table_that_an_administrator_has_locked(line, database, monkeypatch, t
         assert finding["way_out"].endswith(f"select pg_terminate_backend({pid})")
     database.term("stager")
     assert codes(line) == []
+
+
+@pytest.mark.parametrize("index", ["jobs_due", "jobs_pkey"])
+def test_an_index_that_is_being_built_again_locks_its_table(line, database, monkeypatch, index):
+    monkeypatch.setattr(doctor, "WITHIN", 2.0)
+    with psycopg.connect(database.connection.info.dsn, application_name="admin's psql") as admin:
+        admin.execute(f"reindex index tenure.{index}")
+        [finding] = json.loads(line("doctor", "--json").stdout)["findings"]
+        assert finding["code"] == "locked"
+        assert "has locked jobs against all reads" in finding["text"]
+
+
+def test_reads_wait_behind_a_session_that_waits_to_lock_a_table(line, database, monkeypatch):
+    monkeypatch.setattr(doctor, "WITHIN", 2.0)
+    dsn = database.connection.info.dsn
+    with psycopg.connect(dsn) as reading, psycopg.connect(dsn, application_name="altering") as altering:
+        reading.execute("select count(*) from tenure.jobs")
+        altered = meanwhile(lambda: altering.execute("lock table tenure.jobs in access exclusive mode"))
+        try:
+            asyncio.run(waits_for_a_lock(database, "altering"))
+            [finding] = json.loads(line("doctor", "--json").stdout)["findings"]
+        finally:
+            reading.rollback()
+            altered()
+        first, second = altering.info.backend_pid, reading.info.backend_pid
+        assert finding["code"] == "locked"
+        assert finding["text"].startswith(f"session {first} (altering, user ")
+        assert finding["text"].endswith("waits to lock jobs against all reads")
+        assert finding["way_out"].endswith(f"select pg_terminate_backend({first}), or what it waits for (session {second})")

@@ -34,7 +34,7 @@ async def doctor(context: CommandContext) -> int:
     except ConfigError:
         raise
     except TimeoutError:
-        found = [_too_slow(2 * WITHIN)]
+        found = [_too_slow(2 * WITHIN, "")]
     except TenureError as error:
         # A finding as well, so that a probe reads the same document in every case.
         found, code = [_blocking(error)], exit_codes.of_error(error)
@@ -56,11 +56,12 @@ async def examine_within(context: CommandContext, seconds: float) -> list[Findin
             return await examine(context)
     except TimeoutError:
         async with asyncio.timeout(seconds):
-            return await locked_tables(context.app._runtime.session()) or [_too_slow(seconds)]  # noqa: SLF001 - of the same process
+            locked = await locked_tables(context.app._runtime.session())  # noqa: SLF001 - of the same process
+            return locked or [_too_slow(seconds, ", and no session has locked a table of Tenure against reads")]
 
 
-def _too_slow(seconds: float) -> Finding:
-    text = f"the checks were not done within {seconds:g} s, and no table of Tenure is locked against reads"
+def _too_slow(seconds: float, more: str) -> Finding:
+    text = f"the checks were not done within {seconds:g} s{more}"
     return Finding("too_slow", text, "look at the load of the server and at pg_stat_activity, then run this again")
 
 

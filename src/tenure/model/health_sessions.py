@@ -69,7 +69,7 @@ class Sessions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockedTables:
-    """Tables that another session has locked against all reads."""
+    """Tables that another session has locked against all reads, or waits to lock so: reads wait behind it, too."""
 
     tables: str
     pid: int
@@ -77,15 +77,20 @@ class LockedTables:
     user: str | None
     state: str | None
     transaction_age: float | None
+    behind: str | None = None
+    """The process ids of the sessions that it waits for. None: it has the lock."""
 
     @property
     def finding(self) -> Finding:
         doing = self.state or "state unknown"
         age = "" if self.transaction_age is None else f", in a transaction for {span(self.transaction_age)}"
+        does, others = "has locked", ""
+        if self.behind is not None:
+            does, others = "waits to lock", f", or what it waits for (session {self.behind or 'unknown'})"
         return Finding(
             "locked",
-            f"session {self.pid} ({self.application}, user {self.user}, {doing}{age}) has locked {self.tables} against all reads",
-            f"let it finish, or end it: select pg_terminate_backend({self.pid})",
+            f"session {self.pid} ({self.application}, user {self.user}, {doing}{age}) {does} {self.tables} against all reads",
+            f"let it finish, or end it: select pg_terminate_backend({self.pid}){others}",
             about=str(self.pid),
         )
 

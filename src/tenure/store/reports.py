@@ -149,7 +149,7 @@ class OldWorkerRow(NamedTuple):
 
 
 class LockedTablesRow(NamedTuple):
-    """Tables that one session has locked, and the age of its transaction in seconds."""
+    """Tables that one session has locked or waits to lock, and the age of its transaction in seconds."""
 
     tables: str
     pid: int
@@ -157,6 +157,8 @@ class LockedTablesRow(NamedTuple):
     user: str | None
     state: str | None
     transaction_age: float | None
+    behind: str | None
+    """The process ids of the sessions that it waits for. None: it has the lock."""
 
 
 class LockHolderRow(NamedTuple):
