@@ -6,6 +6,7 @@ import asyncio
 import select
 from collections.abc import Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
+from types import SimpleNamespace
 from typing import Any
 
 import psycopg
@@ -18,6 +19,7 @@ from tenure.model.wakeup import Wakeup
 from tenure.store import lockwaits, queues, workers
 from tenure.store.faults import Refused, StatementTimeout
 from tenure.store.link import Link, Receiver
+from tenure.store.notification_reader import NotificationReader
 from tenure.store.query import TEXT, Query
 from tenure.store.target import DatabaseTarget
 from tests.threaded_proxy import ThreadedProxy
@@ -277,3 +279,29 @@ def test_the_holder_of_a_lock_that_a_statement_waits_for_is_reported(database_ta
                 await waiting
 
     on(loop, work())
+
+
+class OldLibpq:
+    """What libpq 15 does not know, the driver refuses."""
+
+    def __init__(self, pgconn: Any) -> None:
+        self._pgconn = pgconn
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._pgconn, name)
+
+    @property
+    def used_gssapi(self) -> bool:
+        raise psycopg.NotSupportedError("PQconnectionUsedGSSAPI requires libpq from PostgreSQL 16.0")
+
+
+async def test_notifications_are_read_with_an_old_libpq_too(dsn, say):
+    heard: list[str] = []
+    async with await psycopg.AsyncConnection.connect(dsn, autocommit=True) as connection:
+        await connection.execute("listen tenure")
+        old: Any = SimpleNamespace(pgconn=OldLibpq(connection.pgconn), add_notify_handler=connection.add_notify_handler)
+        reader = NotificationReader(old, heard.append, lambda: heard.append("broken"))
+        reader.watch()
+        say("a")
+        await until(lambda: heard, is_=["a"])
+        reader.close()

@@ -22,7 +22,7 @@ class NotificationReader:
         self._broken = broken
         self._loop = asyncio.get_running_loop()
         self._socket = self._pgconn.socket
-        self._is_encrypted = self._pgconn.ssl_in_use or self._pgconn.used_gssapi
+        self._is_encrypted = _may_be_encrypted(connection)
         self._open = True
         connection.add_notify_handler(self._on_notify)
 
@@ -71,3 +71,10 @@ class NotificationReader:
             found = True
             self._received(note.extra.decode("utf-8", "replace"))
         return found
+
+
+def _may_be_encrypted(connection: AsyncConnection[Any]) -> bool:
+    try:
+        return connection.pgconn.ssl_in_use or connection.pgconn.used_gssapi
+    except psycopg.NotSupportedError:  # libpq 15 or older does not tell it
+        return True
