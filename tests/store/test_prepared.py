@@ -150,3 +150,11 @@ async def test_an_answer_of_several_results_costs_the_connection(dsn, monkeypatc
             with pytest.raises(StoreUnavailable):
                 await link.fetch(typed(1))
         assert (await link.fetch(COUNT), link.sessions) == (["1"], 2)
+
+
+async def test_an_answer_is_not_kept_once_its_rows_are_read(dsn):
+    """That of a claim may have many megabytes, and the next claims find no job for hours."""
+    async with Link(DatabaseTarget.at(dsn), "test") as link:
+        for value in (1, 2):
+            assert await link.fetch(typed(value)) == [f"smallint {value}"]
+            assert link._prepared._transformer.pgresult is None

@@ -111,7 +111,9 @@ class PreparedStatements:
         if not result.ntuples:
             return []
         self._transformer.set_pgresult(result)
-        return self._transformer.load_rows(0, result.ntuples, tuple)
+        rows = self._transformer.load_rows(0, result.ntuples, tuple)
+        self._transformer.set_pgresult(None)  # it would keep the answer until the next one that has rows
+        return rows
 
 
 def send_rollback(connection: AsyncConnection[Any]) -> Conversation[None]:
