@@ -235,7 +235,7 @@ BUGS = (
         name="stop_without_its_grace",
         breaks="outcomes are dropped when PostgreSQL is unavailable at the moment of the stop, though there is time left",
         promise=Promise.OUTAGE,
-        edits=(Edit(ENGINE, "        await self._slots.settled(until - time.monotonic())\n", ""),),
+        edits=(Edit(ENGINE, "        await self._slots.settled(self._stop_by - time.monotonic())\n", ""),),
         caught_by=(f"{STOPS}::test_outcomes_are_written_when_the_server_returns_within_the_grace",),
     ),
     Bug(
@@ -245,7 +245,7 @@ BUGS = (
         edits=(
             Edit(
                 ENGINE,
-                "        await self._slots.settled(until - time.monotonic())\n        for periodic in self._tasks:\n"
+                "        await self._slots.settled(self._stop_by - time.monotonic())\n        for periodic in self._tasks:\n"
                 "            await self._ended(periodic, END_PATIENCE)\n",
                 "        for task in self._tasks.values():\n            task.cancel()\n"
                 "        await asyncio.gather(*self._tasks.values(), return_exceptions=True)\n",

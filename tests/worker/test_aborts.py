@@ -247,3 +247,35 @@ async def test_a_second_request_to_stop_leaves_a_handler_its_time_to_clean_up(ap
 
     assert (still_running, cleaned.is_set()) == (1, True)
     assert database.sql("select state, attempt from tenure.jobs") == [("pending", 0)]
+
+
+async def test_a_second_request_to_stop_counts_while_a_claim_is_under_way(app, database, monkeypatch):
+    """The first request waits for the answer to the claim, up to five seconds. Then the jobs had all of its grace period left."""
+    started, claiming, answered = (asyncio.Event() for _ in range(3))
+
+    @app.job
+    async def endless() -> None:
+        started.set()
+        await asyncio.Event().wait()
+
+    async def claim(_free):
+        claiming.set()
+        await answered.wait()
+        return []
+
+    worker = app.worker(grace=60)
+    await worker.start()
+    await endless.enqueue()
+    await started.wait()
+    engine = worker._engine
+    monkeypatch.setattr(engine._claimer, "claim", claim)
+    engine._look_for_jobs()
+    await claiming.wait()
+    stopping = asyncio.create_task(worker.stop())
+    await until(lambda: engine._stopping)
+
+    engine.hurry()
+    answered.set()
+    async with asyncio.timeout(30):
+        await stopping
+    assert database.sql("select state, attempt from tenure.jobs") == [("pending", 0)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import random
 import time
 from collections.abc import Callable, Iterable
@@ -134,6 +135,8 @@ class Engine:
         self._claim_is_due = False
         """The claim task was woken since its last turn began: jobs that end need not find out again whether to wake it."""
         self._stopping = False
+        self._stop_by = math.inf
+        """When the grace period of a stop is over, by the monotonic clock."""
         self._last_found = 0.0
         self._empty_claims = 0
         """Claims that found no job."""
@@ -219,14 +222,14 @@ class Engine:
         """Stops claiming, lets jobs finish within `grace` seconds, requeues the others, and writes the outcomes:
         in an outage it keeps trying for the whole grace period. It never takes much longer."""
         self._stopping = True
-        until = time.monotonic() + grace
+        self._stop_by = time.monotonic() + grace
         await self._ended(self._claim_task, CLAIM_PATIENCE)
         self._slots.requeue_waiting()
-        await self._slots.drained(until - time.monotonic())
+        await self._slots.drained(self._stop_by - time.monotonic())
         self._slots.abort_all("shutdown")
         await self._slots.cleaned_up(ABORT_PATIENCE)
         self._slots.requeue_all()
-        await self._slots.settled(until - time.monotonic())
+        await self._slots.settled(self._stop_by - time.monotonic())
         for periodic in self._tasks:
             await self._ended(periodic, END_PATIENCE)
         await self._slots.close()
@@ -242,7 +245,8 @@ class Engine:
             await asyncio.gather(task, return_exceptions=True)
 
     def hurry(self, grace: float = 0.0) -> None:
-        """Limits what is left of a current stop to `grace` seconds."""
+        """Limits what is left of a current stop to `grace` seconds, also of the waits that have not begun yet."""
+        self._stop_by = min(self._stop_by, time.monotonic() + grace)
         self._slots.hurry(grace)
 
     # Claiming
