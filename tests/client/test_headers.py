@@ -201,6 +201,22 @@ async def test_what_sql_wrote_instead_is_left_out(app, database, seen, written):
     await drain(app)
     stored = {"b": "c"} if "b" in written else {}
     assert seen == [stored, {**stored, "d": "e"}]
+    [done] = await enqueued(app)
+    again = await app.client().handle(done.id).retry()
+    assert (await again.status()).system["retry_of"] == str(done.id)
+
+
+@pytest.mark.parametrize("written", ['{"headers": {"b": "c"}}', '"headers"', "[]"])
+async def test_a_workflow_begins_from_a_step_whatever_sql_wrote(app, database, written):
+    @app.workflow
+    async def flow(ctx: WorkflowContext) -> None:
+        await ctx.step("first", lambda: None)
+
+    database.sql("select tenure.enqueue(%s)", f'[{{"kind": "flow", "system": {written}}}]')
+    await drain(app)
+    [done] = await enqueued(app)
+    fork = await app.workflows.fork(done.id, from_step="first")
+    assert (await fork.status()).system["forked"] == str(done.id)
 
 
 async def test_a_secret_among_them_is_hidden_wherever_it_appears(app):

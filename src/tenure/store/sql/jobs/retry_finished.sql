@@ -15,7 +15,8 @@ enqueued as materialized (
             'key', 'retry of ' || o.id, 'key_for', 'live',
             'after', (select jsonb_agg(b.chain_id order by b.number) from tenure.blockers b where b.job_id = o.id and b.number > 0),
             'on_failure', (select d.on_failure from tenure.blocked d where d.job_id = o.id),
-            'system', coalesce(o.system, '{}') - '{held,undo,canceling,forked,link,signals,blockers}'::text[]
+            'system', case when jsonb_typeof(o.system) = 'object'
+                           then o.system - '{held,undo,canceling,forked,link,signals,blockers}'::text[] else '{}' end
                 || jsonb_build_object('retry_of', o.id)))::text) e),
 recorded_incidents as (
     insert into tenure.incidents (job_id, what, by)

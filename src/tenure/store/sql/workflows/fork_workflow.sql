@@ -24,7 +24,9 @@ enqueued as materialized (
             'max_attempts', o.max_attempts, 'timeout', o.timeout, 'input', o.input, 'auth', o.auth, 'meta', o.meta, 'by', :by::text,
             'after', (select jsonb_agg(b.chain_id order by b.number) from tenure.blockers b where b.job_id = o.id and b.number > 0),
             'on_failure', (select d.on_failure from tenure.blocked d where d.job_id = o.id),
-            'system', coalesce(o.system, '{}') - '{held,undo,canceling,link,signals,blockers}'::text[] || jsonb_build_object('forked', o.id)
+            'system', case when jsonb_typeof(o.system) = 'object'
+                           then o.system - '{held,undo,canceling,link,signals,blockers}'::text[] else '{}' end
+                || jsonb_build_object('forked', o.id)
                 || case when exists (select from kept k where k.what = 'on_rollback') then '{"undo": true}' else '{}'::jsonb end))::text) e
      where :step::text is null or exists (select from first_rerun)),
 copied as (
