@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import psycopg
 import pytest
 
@@ -13,11 +15,13 @@ from tenure.store.prepared import numbered
 from tenure.store.query import TEXT, Query
 from tenure.store.sync_link import SyncLink
 from tenure.store.target import DatabaseTarget
+from tests.waiting import until
 
 STATEMENTS = {
     "test/prepared": "select count(*)::text as n from pg_prepared_statements where name like 'tenure%%'",
     "test/names": "select name as found from pg_prepared_statements where name like 'tenure%%' order by prepare_time limit 1",
     "test/type": "select pg_typeof(%(value)s)::text || ' ' || %(value)s::text as found where 'a%%' like '%%'",
+    "test/write": "insert into tenure.queues (name) values (%(value)s) returning name as found",
     "test/refused": "select (1 / %(value)s)::text as found",
 }
 SOON = 1e9
@@ -158,3 +162,22 @@ async def test_an_answer_is_not_kept_once_its_rows_are_read(dsn):
         for value in (1, 2):
             assert await link.fetch(typed(value)) == [f"smallint {value}"]
             assert link._prepared._transformer.pgresult is None
+
+
+async def test_a_statement_is_not_sent_once_its_caller_was_canceled(dsn, monkeypatch):
+    """When the request to cancel comes too late for the preparation, the driver lets the conversation continue."""
+    with psycopg.connect(dsn) as other:
+
+        async def come_too_late(*_, **__):
+            other.rollback()
+
+        monkeypatch.setattr(psycopg.AsyncConnection, "_try_cancel", come_too_late)
+        other.execute("lock table tenure.queues in access exclusive mode")
+        preparing = "select count(*) from pg_locks where not granted and relation = 'tenure.queues'::regclass"
+        async with Link(DatabaseTarget.at(dsn), "test") as link:
+            writing = asyncio.create_task(link.fetch(Query("test/write", TEXT, {"value": "late"})))
+            await until(lambda: other.execute(preparing).fetchone(), is_=(1,))
+            writing.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await writing
+        assert other.execute("select name from tenure.queues").fetchall() == []

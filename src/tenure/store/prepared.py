@@ -22,6 +22,7 @@ from psycopg.generators import execute
 from psycopg.pq import ExecStatus, Format
 from psycopg.pq.abc import PGresult
 
+from tenure.periodic import cancellations
 from tenure.store.query import Query, Rows, T
 from tenure.store.statements import statement
 
@@ -72,6 +73,7 @@ class PreparedStatements:
         self._prepared: dict[tuple[str, tuple[int, ...]], bytes] = {}
         """The names by which the server knows them. The types of the values belong to a prepared statement."""
         self._tried = 0
+        self._cancellations = cancellations if isinstance(connection, AsyncConnection) else lambda: 0
 
     def run(self, query: Query[T]) -> Conversation[list[T]]:
         text, parameters, formats = numbered(query.name, self._schema)
@@ -92,10 +94,14 @@ class PreparedStatements:
         if len(self._prepared) >= MOST:
             yield from self._forget_oldest()
         self._tried += 1
-        name = _name_of(text, key[1], self._tried)
+        name, canceled_before = _name_of(text, key[1], self._tried), self._cancellations()
         self._pgconn.send_prepare(name, text, param_types=key[1])
         _checked((yield from execute(self._pgconn)))
         self._prepared[key] = name
+        if self._cancellations() > canceled_before:
+            # The driver cancels what the server is doing and lets us continue. That came too late for the preparation, and the
+            # statement is not sent any more: nothing would cancel it.
+            raise errors.QueryCanceled("canceled before the statement was sent")
         return name
 
     def _forget_oldest(self) -> Conversation[None]:
