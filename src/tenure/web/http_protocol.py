@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+from collections.abc import Sequence
 from typing import Any
 
 import h11
@@ -74,6 +75,9 @@ class HttpProtocol(ReaderDeadline, H11Protocol):
         if self._is_full():
             log.warning("request refused", extra={"reason": "too-many-connections", "most": self._most})
             app = _refusal(_too_many_connections())
+        elif _has_two_lengths(scope["headers"]):
+            log.warning("request refused", extra={"reason": "two-lengths", "address": scope["client"] and scope["client"][0]})
+            app = _refusal(_two_lengths())
         await app(scope, receive, send)
 
     def _is_full(self) -> bool:
@@ -116,6 +120,15 @@ def _refusal(problem: Problem) -> Response:
 def _too_many_connections() -> Problem:
     detail = "the server has as many connections as it can serve: try again later"
     return Problem(503, "too-many-connections", detail, headers={"Retry-After": "1"})
+
+
+def _has_two_lengths(headers: Sequence[tuple[bytes, bytes]]) -> bool:
+    """A proxy may go by the other one. What it takes for the body of this request would then be answered as another request."""
+    return {b"content-length", b"transfer-encoding"} <= {name for name, _ in headers}
+
+
+def _two_lengths() -> Problem:
+    return Problem(400, "malformed", "the request has both Content-Length and Transfer-Encoding: send one of them")
 
 
 def _malformed() -> Problem:
