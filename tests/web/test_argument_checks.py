@@ -50,6 +50,22 @@ def test_what_fits_and_what_does_not(schema, fitting, wrong):
 
 
 @pytest.mark.parametrize(
+    ("alternatives", "value", "expected"),
+    [
+        ([{"items": {"type": "integer"}}, {"type": "null"}], [1, "x"], ["args.1"]),
+        ([{"type": "null"}, {"items": {"type": "integer"}}], [1, "x"], ["args.1"]),
+        ([{"items": {"type": "integer"}}, {"type": "null"}], None, []),
+        ([{"type": "integer"}, {"type": "null"}], 1, []),
+        ([{"type": "integer"}], None, ["args"]),
+        ([{"type": "null"}], 1, ["args"]),
+        ([{"type": "integer"}, {"items": {"type": "integer"}, "type": "array"}, {"type": "null"}], ["x"], ["args"]),
+    ],
+)
+def test_what_is_wrong_in_an_optional_value_is_named(alternatives, value, expected):
+    assert paths({"anyOf": alternatives}, value) == expected
+
+
+@pytest.mark.parametrize(
     ("schema", "value"),
     [
         ({"pattern": "^(a|a)*$"}, "a" * 5000 + "b"),

@@ -263,6 +263,8 @@ async def test_a_process_without_the_handlers_checks_by_what_workers_have_publis
         ("export_users", {"format": "csv", "rows": "many"}, {"args.rows": ""}),
         ("deliver", {"parcel": {"parts": [1, "x"]}}, {"args.parcel.parts.1": ""}),
         ("deliver", {"parts": [], "left": 1}, {"args.left": ""}),
+        ("deliver", {"parts": [], "sizes": [1, "x"]}, {"args.sizes.1": ""}),
+        ("deliver", {"parts": [], "inner": {"left": 1}}, {"args.inner.parts": "", "args.inner.left": ""}),
     ],
 )
 async def test_each_wrong_argument_has_its_path_with_and_without_the_handlers(jobs, app_without_jobs, serving, case):
@@ -272,6 +274,8 @@ async def test_each_wrong_argument_has_its_path_with_and_without_the_handlers(jo
     class Parcel(BaseModel):
         model_config = ConfigDict(extra="forbid")
         parts: list[int]
+        sizes: list[int] | None = None
+        inner: Parcel | None = None
 
     @jobs.job
     async def deliver(parcel: Parcel) -> None: ...

@@ -157,6 +157,15 @@ def _required(validator: Any, names: Any, instance: Any, schema: Any) -> Iterato
                 yield ValidationError("a required argument is missing", path=[name])
 
 
+def _any_of(validator: Any, alternatives: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+    """Of `X | None`, what is wrong in X. Of several types, only that none of them fits."""
+    others = [one for one in alternatives if not (isinstance(one, dict) and one.get("type") == "null")]
+    if len(others) == 1 and instance is not None:
+        yield from validator.descend(instance, others[0])
+    else:
+        yield from Draft202012Validator.VALIDATORS["anyOf"](validator, alternatives, instance, schema)
+
+
 def _unique_items(validator: Any, unique: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:  # noqa: ARG001
     """Compares texts: to compare each value with each other one can take hours."""
     if unique and isinstance(instance, list) and len({json.dumps(item, sort_keys=True) for item in instance}) < len(instance):
@@ -173,6 +182,7 @@ _KEYWORDS: dict[str, Keyword] = {
     "pattern": _pattern,
     "patternProperties": _pattern_properties,
     "additionalProperties": _additional_properties,
+    "anyOf": _any_of,
     "uniqueItems": _unique_items,
     "unevaluatedItems": _nothing,
     "unevaluatedProperties": _nothing,
