@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from pydantic import BaseModel
 
 from tenure.cli.typescript import module_of
 from tenure.model.published_kind import PublishedKind
@@ -71,6 +72,25 @@ async def test_it_writes_what_workers_have_published(app, dsn):
     assert shown.returncode == 0, shown.stderr
     assert "export interface SendEmailInput {\n  to: string;\n}" in shown.stdout
     assert "export type SendEmailOutput = boolean;" in shown.stdout
+
+
+async def test_it_writes_the_same_with_the_code_and_without(app, dsn):
+    """The database keeps the members of a schema by their length."""
+
+    class Address(BaseModel):
+        street: str
+        zip: str
+
+    @app.job
+    async def send_parcel(weight: int, to: Address, express: bool = False) -> dict[str, Address]:
+        return {"to": to}
+
+    async with app.running():
+        pass
+    shown = tenure("typegen", "--dsn", dsn)
+    of_code = module_of([PublishedKind.of(send_parcel.kind)])
+    assert shown.stdout == of_code
+    assert "{\n  express?: boolean;\n  to: Address;\n  weight: number;\n}" in of_code
 
 
 def written(schema, **more) -> str:

@@ -143,14 +143,14 @@ class _Writer:
         properties, more = schema.get("properties"), schema.get("additionalProperties")
         patterns = schema.get("patternProperties")
         if not isinstance(properties, Mapping) or not properties:
-            values = [more] if isinstance(more, Mapping) else list(patterns.values()) if isinstance(patterns, Mapping) else []
+            values = [more] if isinstance(more, Mapping) else _sorted(patterns).values() if isinstance(patterns, Mapping) else []
             if values:
                 return f"Record<string, {_union([self.type_of(value, indent, depth + 1) for value in values])}>"
             return "Record<string, never>" if more is False else "Record<string, unknown>"
         inner = f"{indent}  "
         lines = []
         required = schema.get("required")
-        for name, value in properties.items():
+        for name, value in _sorted(properties).items():
             needed = name in (required if isinstance(required, list) else ())
             always = needed or (not self._given and isinstance(value, Mapping) and "default" in value)
             doc = _comment(value.get("description") if isinstance(value, Mapping) else None, inner)
@@ -197,6 +197,11 @@ class _Writer:
     def _is_interface(self, schema: Schema) -> bool:
         plain = not any(word in schema for word in ("$ref", "const", "enum", "anyOf", "oneOf", "allOf"))
         return plain and schema.get("type", "object") == "object" and bool(schema.get("properties"))
+
+
+def _sorted(members: Mapping[str, Any]) -> dict[str, Any]:
+    """By name: the database keeps the members of a schema in an order of its own, and the code must give the same text."""
+    return dict(sorted(members.items()))
 
 
 def _candidates(*names: str) -> Any:
