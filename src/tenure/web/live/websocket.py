@@ -45,7 +45,10 @@ MESSAGES_PER_SECOND = 20
 TOPICS_PER_SECOND = 1000  # that the connections of one principal may subscribe to, besides as many as they may follow at once
 MOST_UNSENT = 3 * MOST_TOPICS  # messages for a client that does not take them, before nothing more is read from it
 MOST_UNSENT_CHARACTERS = 1024 * 1024  # the same for their size; the answers to one message may come on top
-UNAUTHORIZED, FORBIDDEN, TOO_LARGE, TOO_MANY, GOING_AWAY, FAILED = 4401, 4403, 1009, 4429, 1001, 1011
+UNAUTHORIZED, FORBIDDEN, TOO_MANY = 4401, 4403, 4429
+INVALID, TOO_LARGE, GOING_AWAY, FAILED = 1007, 1009, 1001, 1011
+CODES = {401: UNAUTHORIZED, 403: FORBIDDEN, 413: TOO_LARGE, 421: FORBIDDEN, 422: INVALID, 429: TOO_MANY}
+"""By the status of a problem; of others, FAILED."""
 
 
 class LiveSocket:
@@ -192,8 +195,7 @@ class LiveSocket:
         with suppress(Exception):
             if self._socket.client_state is WebSocketState.CONNECTED and problem.status != 408:
                 await self._send({"type": "error", "problem": problem.document(), **_when_to_retry(problem)})
-        code = {401: UNAUTHORIZED, 403: FORBIDDEN, 413: TOO_LARGE, 421: FORBIDDEN, 429: TOO_MANY}.get(problem.status, FAILED)
-        await self._close(code, problem.slug)
+        await self._close(CODES.get(problem.status, FAILED), problem.slug)
 
     async def _close(self, code: int, reason: str) -> None:
         """Before it was accepted, this answers the handshake with 403."""
