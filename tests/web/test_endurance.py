@@ -28,17 +28,20 @@ pytestmark = pytest.mark.slow
 
 APP = """
 import asyncio
+from itertools import count
+from pathlib import Path
 from tenure import Context, Tenure
 
 app = Tenure()
 
 
 @app.job
-async def walk(ctx: Context, steps: int) -> int:
-    for step in range(steps):
-        ctx.progress(100 * step / steps)
+async def walk(ctx: Context, result: int) -> int:
+    for step in count():
+        ctx.progress(step % 100)
         await asyncio.sleep(0.1)
-    return steps
+        if Path("end").exists():
+            return result
 """
 
 SOCKETS, JOBS = 200, 10
@@ -59,7 +62,7 @@ def server(folder: Path) -> Iterator[EmbeddedServer]:
         yield server
 
 
-async def watch(port: int, topics: list[str], seen: dict[str, dict[str, Any]]) -> None:
+async def watch(port: int, topics: list[str], seen: dict[str, dict[str, Any]], connected: set[int]) -> None:
     """Follows jobs until all are over, as a page does: reconnects, and subscribes again with the versions that it has."""
     while len(seen) < len(topics) or not all(message["job"]["over"] for message in seen.values()):
         with suppress(OSError, WebSocketException):
@@ -68,8 +71,10 @@ async def watch(port: int, topics: list[str], seen: dict[str, dict[str, Any]]) -
                 await socket.send(json.dumps({"type": "subscribe", "topics": topics, "versions": versions}))
                 while not (len(seen) == len(topics) and all(message["job"]["over"] for message in seen.values())):
                     message = json.loads(await asyncio.wait_for(socket.recv(), 60))
+                    connected.add(id(seen))
                     if message["type"] == "job":
                         seen[message["topic"]] = message
+        connected.discard(id(seen))
         await asyncio.sleep(0.1)
 
 
@@ -82,18 +87,22 @@ async def test_every_viewer_ends_with_the_true_state_after_kills_of_web_workers_
         await until(lambda: "ready: " in workers.said, within=60)
         with started(folder, *words, TENURE_DSN=dsn) as first:
             assert first.says("/_api"), first.said
-            handles = [await app.enqueue("walk", {"steps": 80}) for _ in range(JOBS)]
+            handles = [await app.enqueue("walk", {"result": 80}) for _ in range(JOBS)]
             topics = [f"job:{handle.id}" for handle in handles]
             seen: list[dict[str, dict[str, Any]]] = [{} for _ in range(SOCKETS)]
-            watching = [asyncio.create_task(watch(port, topics, one)) for one in seen]
+            connected: set[int] = set()
+            watching = [asyncio.create_task(watch(port, topics, one, connected)) for one in seen]
             await until(lambda: all(len(one) == JOBS for one in seen), within=60)
+            assert len(connected) == SOCKETS
             os.kill(workers.children()[0], signal.SIGKILL)
             first.signal(signal.SIGKILL)
+            await until(lambda: not connected)
         with started(folder, *words, TENURE_DSN=dsn) as second:
-            await until(lambda: any(one[topics[0]]["job"]["progress_percent"] > 0 for one in seen), within=60)
+            await until(lambda: second.read() and len(connected) == SOCKETS, within=60)
             os.kill(server.status().pid, signal.SIGKILL)
             await until(lambda: not server.running)
             server.start()
+            (folder / "end").touch()
             await until(lambda: second.read() and all(one.done() for one in watching), within=180)
             await asyncio.gather(*watching)
     with psycopg.connect(dsn) as connection:
