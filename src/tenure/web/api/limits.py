@@ -46,7 +46,10 @@ async def list_limits(call: ApiCall) -> LimitList:
 
 
 async def set_limit(call: ApiCall, body: LimitBody) -> LimitReply:
-    """Change a limit (`kind:send_email`, `queue:mail`) for all workers, at once, until it is reset."""
+    """Change a limit (`kind:send_email`, `queue:mail`) for all workers, at once, until it is reset.
+
+    What is left out stays unchanged; null removes it.
+    """
     name = call.path["name"]
     call.note(before=await _rules(call, name))
     rules = await call.services.client.set_limit(

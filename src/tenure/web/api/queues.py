@@ -31,7 +31,7 @@ async def list_queues(call: ApiCall) -> QueueList:
     Live jobs are counted up to a bound, and `capped` names the states of which there may be more. Scheduled jobs, retries and
     workflows that wait for a time are counted up to 10,000 in all queues together, and so are dead letters: beyond that, they are
     capped in every queue. Pending jobs, and jobs that are blocked or wait for an event, are counted in each queue, up to its
-    share of 10,000, at least 200.
+    share of 10,000, at least 200. A token that is limited to kinds may not use this: the numbers are those of all kinds.
     """
     if call.principal.kinds is not None:
         call.principal.require_whole()
@@ -40,7 +40,10 @@ async def list_queues(call: ApiCall) -> QueueList:
 
 
 async def pause_queue(call: ApiCall, body: PauseBody) -> PauseReply:
-    """Start no more jobs of a queue until it is resumed. Running jobs continue."""
+    """Start no more jobs of a queue until it is resumed. Running jobs continue.
+
+    A token that is limited to kinds may not use this: it concerns all kinds.
+    """
     queue = _named(call)
     changed = await call.services.client.pause(queue, reason=body.reason, by=call.principal.name)
     call.services.stats.counts.forget()
@@ -49,7 +52,10 @@ async def pause_queue(call: ApiCall, body: PauseBody) -> PauseReply:
 
 
 async def resume_queue(call: ApiCall) -> PauseReply:
-    """Start jobs of a queue again."""
+    """Start jobs of a queue again.
+
+    A token that is limited to kinds may not use this, as in `pause`.
+    """
     queue = _named(call)
     changed = await call.services.client.resume(queue)
     call.services.stats.counts.forget()
