@@ -106,7 +106,7 @@ async def _drain(call: ApiCall, *, draining: bool) -> Draining:
         found = []
     call.services.stats.counts.forget()
     if not found:
-        raise Problem(404, "not-found", "no living worker has this id: GET /workers lists them")
+        raise Problem(404, "not-found", "no living worker has this id: GET /_api/workers lists them")
     call.note(after={"draining": draining, "workers": [str(worker_id) for worker_id in found]})
     return {"workers": [str(worker_id) for worker_id in found], "draining": draining}
 
