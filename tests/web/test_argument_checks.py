@@ -6,10 +6,13 @@ import asyncio
 import json
 import socket
 import threading
+from datetime import date, datetime, time, timedelta
+from ipaddress import IPv4Address, IPv6Address
 from typing import Annotated, Any
+from uuid import UUID
 
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import UUID4, AnyUrl, AwareDatetime, BaseModel, Field, TypeAdapter
 
 from tenure import Tenure
 from tenure.web import argument_checks, check_thread
@@ -50,6 +53,32 @@ def test_what_fits_and_what_does_not(schema, fitting, wrong):
 
 
 @pytest.mark.parametrize(
+    ("annotation", "fitting", "wrong"),
+    [
+        (UUID, ["01a1f5c6-f8d8-75e3-a495-2499f9d97521", "01a1f5c6f8d875e3a4952499f9d97521"], ["", "me", "01a1f5c6"]),
+        (UUID4, ["b5e1f2a0-3c4d-4e5f-8a9b-0c1d2e3f4a5b"], ["me"]),
+        (
+            datetime,
+            ["2026-01-01T10:00:00Z", "2026-01-01 10:00", "2026-01-01", "1767225600"],
+            ["yesterday", "2026-13-01T10:00:00"],
+        ),
+        (AwareDatetime, ["2026-01-01T10:00:00+01:00"], ["yesterday"]),
+        (date, ["2026-01-01"], ["2026-02-30", "01.02.2026"]),
+        (time, ["10:00", "10:00:00.5+02:00"], ["25:00", "noon"]),
+        (timedelta, ["PT5M", "1 day, 00:00:00", "00:05:00"], ["soon"]),
+        (IPv4Address, ["192.0.2.1"], ["300.1.1.1", "::1"]),
+        (IPv6Address, ["::1"], ["192.0.2.1"]),
+        (AnyUrl, ["https://example.com", "not checked here"], []),
+    ],
+)
+def test_texts_are_read_as_a_worker_reads_them(annotation, fitting, wrong):
+    for optional in (annotation, annotation | None):
+        schema = TypeAdapter(optional).json_schema()
+        assert [paths(schema, text) for text in fitting] == [[]] * len(fitting)
+        assert [paths(schema, text) for text in wrong] == [["args"]] * len(wrong)
+
+
+@pytest.mark.parametrize(
     ("alternatives", "value", "expected"),
     [
         ([{"items": {"type": "integer"}}, {"type": "null"}], [1, "x"], ["args.1"]),
@@ -84,6 +113,8 @@ def test_what_used_to_take_hours_is_checked_at_once(schema, value):
         ({"$ref": "#/$defs/missing"}, 1),
         ({"$ref": "#"}, 1),
         ({"pattern": "(?=lookahead)"}, "x"),
+        ({"format": "email"}, "x"),
+        ({"format": "uuid"}, 1),
     ],
 )
 def test_what_cannot_be_checked_here_is_left_to_the_worker(schema, value):

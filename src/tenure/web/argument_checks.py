@@ -3,13 +3,16 @@ other addresses or files, nor keep it busy. The worker checks them again."""
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from functools import lru_cache, partial
+from ipaddress import IPv4Address, IPv6Address
 from typing import Annotated, Any
+from uuid import UUID
 
 from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.exceptions import SchemaError, ValidationError
@@ -166,6 +169,29 @@ def _any_of(validator: Any, alternatives: Any, instance: Any, schema: Any) -> It
         yield from Draft202012Validator.VALIDATORS["anyOf"](validator, alternatives, instance, schema)
 
 
+_READERS: dict[str, TypeAdapter[Any]] = {
+    **{name: TypeAdapter(UUID) for name in ("uuid", "uuid1", "uuid3", "uuid4", "uuid5", "uuid6", "uuid7", "uuid8")},
+    "date-time": TypeAdapter(dt.datetime),
+    "date": TypeAdapter(dt.date),
+    "time": TypeAdapter(dt.time),
+    "duration": TypeAdapter(dt.timedelta),
+    "ipv4": TypeAdapter(IPv4Address),
+    "ipv6": TypeAdapter(IPv6Address),
+}
+"""By format. Texts of other formats are left to the worker."""
+
+
+def _format(validator: Any, name: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:  # noqa: ARG001
+    """As pydantic reads them, which takes more than the standards of these formats do."""
+    reader = _READERS.get(name) if isinstance(name, str) and isinstance(instance, str) else None
+    if reader is None:
+        return
+    try:
+        reader.validate_python(instance)
+    except NoMatch as error:
+        yield ValidationError(error.errors(include_url=False, include_context=False, include_input=False)[0]["msg"])
+
+
 def _unique_items(validator: Any, unique: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:  # noqa: ARG001
     """Compares texts: to compare each value with each other one can take hours."""
     if unique and isinstance(instance, list) and len({json.dumps(item, sort_keys=True) for item in instance}) < len(instance):
@@ -183,6 +209,7 @@ _KEYWORDS: dict[str, Keyword] = {
     "patternProperties": _pattern_properties,
     "additionalProperties": _additional_properties,
     "anyOf": _any_of,
+    "format": _format,
     "uniqueItems": _unique_items,
     "unevaluatedItems": _nothing,
     "unevaluatedProperties": _nothing,
