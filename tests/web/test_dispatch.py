@@ -6,6 +6,7 @@ import asyncio
 import json
 from contextlib import contextmanager
 from datetime import datetime
+from typing import Annotated, Literal
 
 import pytest
 
@@ -287,6 +288,44 @@ async def test_each_wrong_argument_has_its_path_with_and_without_the_handlers(jo
             errors = {one["path"]: one["message"] for one in answer.json()["errors"]}
             assert errors.keys() == expected.keys()
             assert all(message.startswith(expected[path]) for path, message in errors.items())
+
+
+@pytest.mark.parametrize(
+    ("args", "expected"),
+    [
+        ({"rows": "x"}, {"args.rows"}),
+        ({"rows": [1, "x"]}, {"args.rows", "args.rows.1"}),
+        ({"rows": 1, "pet": {"kind": "cat", "lives": "x"}}, {"args.pet.lives"}),
+        ({"rows": 1, "pet": {"kind": "cat"}}, {"args.pet.lives"}),
+        ({"rows": 1, "pet": {"kind": "cow"}}, {"args.pet"}),
+        ({"rows": 1, "pair": [1]}, {"args.pair.1"}),
+        ({"rows": 1, "counts": {"a": "x"}}, {"args.counts.a"}),
+    ],
+)
+async def test_a_path_has_no_names_of_alternative_types(jobs, serving, args, expected):
+    from pydantic import BaseModel, Field
+
+    class Cat(BaseModel):
+        kind: Literal["cat"]
+        lives: int
+
+    class Dog(BaseModel):
+        kind: Literal["dog"]
+
+    @jobs.job
+    async def visit(
+        rows: int | list[int],
+        pet: Annotated[Cat | Dog, Field(discriminator="kind")] | None = None,
+        pair: tuple[int, int] = (0, 0),
+        counts: dict[str, int] | None = None,
+    ) -> None: ...
+
+    web = await serving.admin(app=jobs)
+    answer = await web.post("/jobs/visit/dispatch", json={"args": args})
+    assert (answer.status_code, {one["path"] for one in answer.json()["errors"]}) == (422, expected)
+    schedule = {"name": "visits", "kind": "visit", "every": "1h", "input": args}
+    answer = await web.post("/schedules", json=schedule)
+    assert {one["path"] for one in answer.json()["errors"]} == {path.replace("args", "input", 1) for path in expected}
 
 
 async def test_a_kind_that_makes_its_own_keys_needs_one_from_a_process_without_its_code(jobs, app_without_jobs, serving):

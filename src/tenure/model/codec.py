@@ -67,7 +67,7 @@ class InputCodec:
         """Which arguments are missing or unknown. If none is: the reason that Python gives."""
         takes = f"it takes {self._signature.bindable}"
         missing = [
-            InputProblem(f"a required argument is missing; {takes}", (p.name,))
+            InputProblem(f"a required argument is missing; {takes}", (p.name,), missing=True)
             for p in self._parameters
             if p.required and p.name not in values
         ]

@@ -149,7 +149,7 @@ def _cause(error: Exception) -> Exception | None:
 def _from_pydantic(error: Any, root: str) -> list[InputProblem]:
     # Without the input: arguments may be secrets, and this text is stored and logged.
     found = error.errors(include_url=False, include_context=False, include_input=False)
-    problems = [InputProblem(one["msg"], one["loc"], root) for one in found[:MOST_PROBLEMS]]
+    problems = [InputProblem(one["msg"], one["loc"], root, one["type"].startswith("missing")) for one in found[:MOST_PROBLEMS]]
     left = len(found) - len(problems)
     return [*problems, InputProblem(f"and {left} more")] if left else problems
 

@@ -70,6 +70,8 @@ class InputProblem:
     """Names and indexes of the value that was refused. Empty: the input as a whole."""
     root: str = ""
     """What the input as a whole is called in the line."""
+    missing: bool = False
+    """The last name of the path was not given."""
 
     def __str__(self) -> str:
         where = ".".join(map(str, self.path)) or self.root

@@ -13,12 +13,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tenure.client.json_values import to_json_value
-from tenure.model.errors import ConfigError, StoreUnavailable
+from tenure.model.errors import ConfigError, InvalidInput, StoreUnavailable
 from tenure.model.ids import uuid7
 from tenure.store.audit import AuditSource
 from tenure.web import check_thread
 from tenure.web.api_routes import ApiCall, ApiRoute, Reply
-from tenure.web.problems import Problem, internal_error, of_error
+from tenure.web.problems import Problem, internal_error, invalid_input, of_error
 from tenure.web.request_parsing import parse_body, parse_query, refuse_nul
 from tenure.web.security.audit_log import AuditTrail
 from tenure.web.security.authentication import address_of, check_csrf, ip_of
@@ -161,6 +161,9 @@ class Endpoint:
                 answer = await self._route.handler(call, **given)
         except TimeoutError:
             raise StoreUnavailable(f"no answer within {WITHIN:g} s") from None
+        except InvalidInput as error:
+            arguments = self._route.arguments
+            raise invalid_input(error, arguments, getattr(given.get("body"), arguments, None)) from None
         if isinstance(answer, Response):
             return answer
         return as_response(answer, self._route.success)

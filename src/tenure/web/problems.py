@@ -71,12 +71,12 @@ def internal_error() -> Problem:
     return Problem(500, "internal-error", "the server failed; its log has the reason")
 
 
-def _names(location: Sequence[str | int], given: Any, error_type: str) -> Iterator[str]:
+def _names(location: Sequence[str | int], given: Any, *, missing: bool) -> Iterator[str]:
     """Without the names of alternatives, such as `int` or `list[Bound]`, which pydantic adds for a value of several types."""
     for n, name in enumerate(location):
         if _has(given, name):
             given = given[name]
-        elif error_type != "missing" or n + 1 < len(location):
+        elif not missing or n + 1 < len(location):
             continue
         yield str(name)
 
@@ -102,8 +102,7 @@ def of_error(error: Exception, path_of: PathOf = _nowhere, arguments: str = "arg
     if isinstance(error, Problem):
         return error
     if isinstance(error, errors.InvalidInput):
-        detail = f"{error}: {how_to_fit(error.kind)}"
-        return Problem(422, "invalid-input", detail, [_field(problem, arguments) for problem in error.problems])
+        return invalid_input(error, arguments, None)
     if isinstance(error, errors.InvalidOutput):
         return Problem(422, "invalid-output", f"{error}: give another one", [{"path": "output", "message": str(error)}])
     for kind, status, slug in _PLAIN:
@@ -149,8 +148,15 @@ def _of_store(error: Exception) -> Problem | None:
 _SOON = {"Retry-After": "1"}
 
 
-def _field(problem: errors.InputProblem, arguments: str) -> FieldProblem:
-    return {"path": ".".join([arguments, *map(str, problem.path)]), "message": problem.message}
+def invalid_input(error: errors.InvalidInput, arguments: str, given: Any) -> Problem:
+    """`given`: the arguments in the body, whose paths are named. None: they were not in the body."""
+    detail = f"{error}: {how_to_fit(error.kind)}"
+    return Problem(422, "invalid-input", detail, [_field(problem, arguments, given) for problem in error.problems])
+
+
+def _field(problem: errors.InputProblem, arguments: str, given: Any) -> FieldProblem:
+    names = map(str, problem.path) if given is None else _names(problem.path, given, missing=problem.missing)
+    return {"path": ".".join([arguments, *names]), "message": problem.message}
 
 
 def _option_fields(error: Exception, path_of: PathOf) -> list[FieldProblem]:
@@ -171,7 +177,7 @@ def invalid_value(path: str, message: str, slug: str = "invalid-value") -> Probl
 
 def invalid(errors_: Sequence[Mapping[str, Any]], where: Literal["body", "query"], given: Any) -> Problem:
     """From the errors of pydantic: a path in what was given and a message for each field, without the values."""
-    named = [(list(_names(one["loc"], given, str(one["type"]))), str(one["msg"])) for one in errors_[:50]]
+    named = [(list(_names(one["loc"], given, missing=one["type"] == "missing")), str(one["msg"])) for one in errors_[:50]]
     found: list[FieldProblem] = [
         {"path": body_path(*names) if where == "body" else ".".join([where, *names]), "message": message}
         for names, message in named
