@@ -41,6 +41,21 @@ def test_the_types_and_the_generated_types_are_right(tmp_path):
     run([node(), "node_modules/typescript/bin/tsc"], folder)
 
 
+def test_the_types_of_a_tracker_that_the_server_serves_are_found_as_the_docs_show(tmp_path):
+    page = (ROOT / "docs" / "how-to" / "track-in-a-page.md").read_text()
+    paths = json.loads(re.search(r"""`"paths": ({.*?})`""", page)[1])
+    [module] = paths
+    assert f"tenure typegen --import {module}\n" in page
+    folder = project(tmp_path / "page", *TYPES)
+    shutil.copy(TYPESCRIPT / "kinds.py", folder)
+    made = tenure("typegen", "--app", "kinds:app", "--import", module, "--output", "jobs.ts", cwd=folder)
+    assert made.returncode == 0, made.stderr
+    config = json.loads((TYPESCRIPT / "tsconfig.json").read_text())
+    config["compilerOptions"]["paths"] = paths
+    (folder / "tsconfig.json").write_text(json.dumps({**config, "files": ["jobs.ts"]}))
+    run([node(), "node_modules/typescript/bin/tsc"], folder)
+
+
 def test_what_is_exported_has_a_type_and_nothing_else_has(tmp_path):
     script = 'import("./tenure.js").then((module) => console.log(JSON.stringify(Object.keys(module).sort())))'
     exported = json.loads(run([node(), "-e", script], TRACKER))
