@@ -8,7 +8,7 @@ import socket
 import threading
 from datetime import date, datetime, time, timedelta
 from ipaddress import IPv4Address, IPv6Address
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import pytest
@@ -76,6 +76,40 @@ def test_texts_are_read_as_a_worker_reads_them(annotation, fitting, wrong):
         schema = TypeAdapter(optional).json_schema()
         assert [paths(schema, text) for text in fitting] == [[]] * len(fitting)
         assert [paths(schema, text) for text in wrong] == [["args"]] * len(wrong)
+
+
+class Cat(BaseModel):
+    kind: Literal["cat"]
+    lives: int
+
+
+class Dog(BaseModel):
+    kind: Literal["dog", "wolf"]
+    owner: Cat | None = None
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ({"kind": "cat", "lives": 9}, []),
+        ({"kind": "wolf"}, []),
+        ({"kind": "cat", "lives": "x"}, ["args.lives"]),
+        ({"kind": "wolf", "owner": {"kind": "cat"}}, ["args.owner.lives"]),
+        ({"kind": "cow"}, ["args"]),
+        ({"kind": ["cat"]}, ["args"]),
+        ({}, ["args"]),
+        ("cat", ["args"]),
+    ],
+)
+def test_what_is_wrong_in_the_type_that_a_field_names_is_named(value, expected):
+    schema = TypeAdapter(Annotated[Cat | Dog, Field(discriminator="kind")]).json_schema()
+    assert paths(schema, value) == expected
+
+
+@pytest.mark.parametrize("discriminator", [7, {}, {"propertyName": 7, "mapping": 7}, {"propertyName": "a", "mapping": {"b": 7}}])
+def test_a_discriminator_that_names_nothing_is_ignored(discriminator):
+    schema = {"oneOf": [{"required": ["a"]}, {"required": ["c"]}], "discriminator": discriminator}
+    assert (paths(schema, {"a": "b"}), paths(schema, {})) == ([], ["args"])
 
 
 @pytest.mark.parametrize(

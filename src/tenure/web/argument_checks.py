@@ -169,6 +169,24 @@ def _any_of(validator: Any, alternatives: Any, instance: Any, schema: Any) -> It
         yield from Draft202012Validator.VALIDATORS["anyOf"](validator, alternatives, instance, schema)
 
 
+def _one_of(validator: Any, alternatives: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+    """Of models that a field tells apart, what is wrong in the one that it names."""
+    reference = _discriminated(schema.get("discriminator"), instance)
+    if reference is None:
+        yield from Draft202012Validator.VALIDATORS["oneOf"](validator, alternatives, instance, schema)
+    else:
+        yield from validator.descend(instance, {"$ref": reference})
+
+
+def _discriminated(discriminator: Any, instance: Any) -> str | None:
+    """Of OpenAPI: `{"propertyName": "kind", "mapping": {"cat": "#/$defs/Cat"}}`."""
+    if not isinstance(discriminator, dict) or not isinstance(instance, dict):
+        return None
+    mapping, value = discriminator.get("mapping"), instance.get(str(discriminator.get("propertyName")))
+    reference = mapping.get(value) if isinstance(mapping, dict) and isinstance(value, str) else None
+    return reference if isinstance(reference, str) else None
+
+
 _READERS: dict[str, TypeAdapter[Any]] = {
     **{name: TypeAdapter(UUID) for name in ("uuid", "uuid1", "uuid3", "uuid4", "uuid5", "uuid6", "uuid7", "uuid8")},
     "date-time": TypeAdapter(dt.datetime),
@@ -209,6 +227,7 @@ _KEYWORDS: dict[str, Keyword] = {
     "patternProperties": _pattern_properties,
     "additionalProperties": _additional_properties,
     "anyOf": _any_of,
+    "oneOf": _one_of,
     "format": _format,
     "uniqueItems": _unique_items,
     "unevaluatedItems": _nothing,
