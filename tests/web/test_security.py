@@ -412,7 +412,7 @@ async def test_s8_a_body_that_does_not_arrive_is_given_up(jobs, serving, monkeyp
     ("more", "body"),
     [(b"Content-Length: 4097", b""), (b"Transfer-Encoding: chunked", b"1001\r\n" + b"x" * 4097 + b"\r\n")],
 )
-async def test_s8_strangers_may_send_a_small_body_only(jobs, serving, more, body):
+async def test_s8_clients_without_a_token_may_send_a_small_body_only(jobs, serving, more, body):
     """It is refused before all of it has arrived: 300 of 1 MiB that never ended made the server grow by 219 MB."""
     server = await serving.serve()
     reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
@@ -424,7 +424,7 @@ async def test_s8_strangers_may_send_a_small_body_only(jobs, serving, more, body
     writer.close()
 
 
-def test_s8_only_strangers_have_the_small_limit():
+def test_s8_only_clients_without_a_token_have_the_small_limit():
     assert {(route.scope is None, route.largest_body) for route in ROUTES} == {(True, 4096), (False, 1024 * 1024)}
     described = document()["paths"]["/_api/session"]["post"]["responses"]
     assert described["413"]["description"] == "The body is larger than 4 KiB."
