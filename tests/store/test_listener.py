@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import psycopg
 import pytest
@@ -162,3 +162,31 @@ async def test_tasks_that_the_loop_has_canceled_are_not_canceled_again(database_
         task.cancel()
     await wakeups.stop()
     assert [(task.cancelling(), task.cancelled()) for task in tasks] == [(1, True), (1, True)]
+
+
+async def test_a_stop_ends_tasks_of_which_a_statement_is_just_being_canceled_by_its_time_limit(database_target):
+    """Such a task is being canceled, but not by the stop, and it continues."""
+    reached, go = asyncio.Event(), asyncio.Event()
+
+    async def cancel_in_the_server():
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            reached.set()
+            await go.wait()
+            raise
+
+    async def turn():
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await cancel_in_the_server()
+        return listener.SILENCE
+
+    wakeups = Wakeups(database_target, lambda _: None)
+    wakeups._listener.task._turn = turn
+    wakeups.start()
+    await reached.wait()
+    stop = asyncio.create_task(wakeups.stop())
+    await asyncio.wait([stop], timeout=0.01)
+    go.set()
+    await until(stop.done)

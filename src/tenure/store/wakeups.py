@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from tenure.model.wakeup import Wakeup
@@ -11,6 +11,8 @@ from tenure.store.link import Link
 from tenure.store.listener import Listener
 from tenure.store.notifier import Notifier
 from tenure.store.target import DatabaseTarget
+
+LOOK_AGAIN = 0.1  # seconds
 
 
 class Wakeups:
@@ -84,10 +86,7 @@ class Wakeups:
             return
         self._ended()
         tasks, self._tasks = list(self._tasks.values()), {}
-        for task in tasks:
-            if not task.cancelling():  # psycopg reports a second cancellation while it handles the first
-                task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await _canceled(tasks)
         self._listener.stop()
         await self._notifier.flush()
         await self._listening_link.close()
@@ -96,3 +95,16 @@ class Wakeups:
     def _on_wakeup(self, wakeup: Wakeup) -> None:
         for on_wakeup in list(self._subscribers):
             on_wakeup(wakeup)
+
+
+async def _canceled(tasks: Iterable[asyncio.Task[None]]) -> None:
+    """Returns when they have ended.
+
+    A task that is being canceled is not canceled again: psycopg logs a second cancellation while it handles the first. But the
+    first may be that of a time limit, after which the task continues. So it is looked at again.
+    """
+    while running := [task for task in tasks if not task.done()]:
+        for task in running:
+            if not task.cancelling():
+                task.cancel()
+        await asyncio.wait(running, timeout=LOOK_AGAIN)
