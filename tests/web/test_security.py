@@ -275,6 +275,24 @@ async def test_s6_what_is_not_http_gets_a_problem_document(jobs, serving):
     writer.close()
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        b"Content-Length: 1\r\n\r\nx",
+        b"Transfer-Encoding: chunked\r\n\r\n",
+        b"X: " + b"x" * 9000 + b"\r\n\r\n",
+        b"".join(b"X-%d: x\r\n" % n for n in range(200)) + b"\r\n",
+    ],
+    ids=["body", "chunks", "long", "many"],
+)
+async def test_s6_a_handshake_that_cannot_be_read_is_answered_and_ends(jobs, serving, more):
+    """Such connections stayed open for ever, until there was no room for others."""
+    server = await serving.serve()
+    head = b"GET /_api/live HTTP/1.1\r\nHost: localhost\r\nConnection: upgrade\r\nUpgrade: websocket\r\n"
+    assert_is_a_problem(await raw_answer(server, head + more), 400)
+    await until(lambda: not connections_of(server))
+
+
 async def test_s6_a_full_server_answers_with_a_problem_document(jobs, serving):
     server = await Server(WebApp(serving.app, WebOptions()), serving.stack).start(most_connections=2)
     serving.stack.push_async_callback(server.stop)

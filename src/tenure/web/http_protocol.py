@@ -61,13 +61,16 @@ class HttpProtocol(ReaderDeadline, H11Protocol):
         super().connection_lost(exc)
 
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
-        """The transport does not tell its next protocol that writing is paused."""
+        """The transport does not tell its next protocol that writing is paused, and uvicorn neither answers nor ends a handshake
+        that its parser refuses: one with a body, or with more headers than the parser reads."""
         super().handle_websocket_upgrade(event)
+        next_protocol = self.transport.get_protocol()
+        assert isinstance(next_protocol, WebSocketProtocol)
         if self.flow.write_paused:
             self._stop_waiting()
-            next_protocol = self.transport.get_protocol()
-            assert isinstance(next_protocol, WebSocketProtocol)
             next_protocol.pause_writing()
+        if not next_protocol.handshake_initiated:
+            self.send_400_response("")
 
     async def _serve(self, scope: Any, receive: Any, send: Any) -> None:
         app: Any = self._served
