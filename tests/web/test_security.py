@@ -517,6 +517,33 @@ async def test_s8_a_live_client_that_does_not_read_is_disconnected(jobs, serving
     await until(lambda: not connections_of(server))
 
 
+async def test_s8_nothing_more_is_read_from_a_client_that_does_not_take_the_answers_to_its_pings(
+    jobs, serving, narrow_server, monkeypatch
+):
+    """They were kept in memory as fast as a stranger sent them."""
+    monkeypatch.setattr("tenure.web.reader_deadline.SEND_WITHIN", 30)
+    monkeypatch.setattr("tenure.web.live.websocket.AUTH_WITHIN", 60)
+    server, loop, pings = await serving.serve(), asyncio.get_running_loop(), 5000
+    asked = (
+        b"GET /_api/live HTTP/1.1\r\nHost: localhost\r\nConnection: upgrade\r\nUpgrade: websocket\r\n"
+        b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    )
+    with await narrow_connection(server) as client:
+        await loop.sock_sendall(client, asked)
+        answer = await loop.sock_recv(client, 4096)
+        assert answer.endswith(b"\r\n\r\n")
+        sending = asyncio.create_task(loop.sock_sendall(client, pings * (b"\x89\xfd\0\0\0\0" + 125 * b"x")))
+        [protocol] = connections_of(server)
+        await until(lambda: not protocol.transport.is_reading())
+        assert protocol.transport.get_write_buffer_size() < 300_000
+        left = pings * 127
+        while left:
+            received = await asyncio.wait_for(loop.sock_recv(client, left), 10)
+            assert received
+            left -= len(received)
+        await sending
+
+
 @pytest.mark.parametrize(
     ("left", "late", "kept"),
     [

@@ -26,7 +26,16 @@ HEAD_WITHIN = 10.0
 
 
 class WebSocketProtocol(ReaderDeadline, WebSocketsSansIOProtocol):
-    pass
+    def handle_ping(self) -> None:
+        """Its answer is sent at once, also while writing is paused. Until the client takes it, nothing more is read."""
+        super().handle_ping()
+        if not self.writable.is_set():
+            self.transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if not self.read_paused:
+            self.transport.resume_reading()
 
 
 class HttpProtocol(ReaderDeadline, H11Protocol):
