@@ -24,6 +24,9 @@ log = logging.getLogger("tenure")
 HEAD_WITHIN = 10.0
 """Seconds for the head of a request. For its body there is a time of its own."""
 
+_LENGTHS = {b"content-length", b"transfer-encoding"}
+"""A request with both ends at one place for us and at another for some proxies: what is between could be another request."""
+
 
 class WebSocketProtocol(ReaderDeadline, WebSocketsSansIOProtocol):
     def handle_ping(self) -> None:
@@ -86,6 +89,8 @@ class HttpProtocol(ReaderDeadline, H11Protocol):
         if self._is_full():
             log.warning("request refused", extra={"reason": "too-many-connections", "most": self._most})
             app = _refusal(_too_many_connections())
+        elif _LENGTHS.issubset(name for name, _ in scope["headers"]):
+            app = _refusal(_malformed())
         await app(scope, receive, send)
 
     def _is_full(self) -> bool:
