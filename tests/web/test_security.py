@@ -760,6 +760,15 @@ def test_s13_other_names_may_be_given():
     assert Redaction(["format"]).hide({"format": 1, "password": 2}) == {"format": REDACTED, "password": 2}
 
 
+@pytest.mark.parametrize("name", ["пароль", "密码", "contraseña"])
+def test_s13_names_in_any_script_may_be_given(name):
+    """Names without Latin letters were ignored."""
+    names = [name, name.upper(), f"db_{name}", f"{name}Db", f"db-{name}-1"]
+    assert Redaction([name]).hide(dict.fromkeys([*names, "имя", "码"], "x")) == {
+        **dict.fromkeys(names, REDACTED), "имя": "x", "码": "x"
+    }  # fmt: skip
+
+
 def test_s13_of_long_names_both_ends_count():
     long = "x" * 500
     shown = Redaction().hide({f"password_{long}": 1, f"{long}_password": 1, f"{long}_password_{long}": 1, long: 1})
