@@ -350,6 +350,19 @@ async def test_s7_foreign_names_are_refused(jobs, serving):
         assert (await web.get("/healthz", headers={"host": host})).status_code in (400, 421), host
 
 
+async def test_s7_live_connections_under_foreign_names_are_refused(jobs, serving):
+    server, token = await serving.serve(allowed_hosts=["jobs.example"]), await serving.token()
+    for host, status in (("jobs.example", 101), ("evil.example", 403)):
+        asked = (
+            f"GET /_api/live HTTP/1.1\r\nHost: {host}\r\nConnection: upgrade\r\nUpgrade: websocket\r\nOrigin: http://{host}\r\n"
+            f"Authorization: Bearer {token}\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+        )
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(asked.encode())
+        assert (await asyncio.wait_for(reader.readline(), 10)).split()[1] == str(status).encode()
+        writer.close()
+
+
 def test_s7_the_name_in_a_host_header():
     assert [hostname(host) for host in ("A.b:80", "a.b", "[::1]:80", "::1", "[::1]")] == ["a.b", "a.b", "::1", "::1", "::1"]
 
