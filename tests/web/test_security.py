@@ -392,6 +392,14 @@ async def test_s8_large_headers_are_refused(jobs, serving):
     assert (await web.get("/session", headers={"x-large": "x" * 17_000})).status_code == 431
 
 
+async def test_s8_large_names_of_hosts_are_not_remembered(jobs, serving):
+    """A thousand are, so that strangers could make the server keep 60 MB and more."""
+    web = await (await serving.serve(allowed_hosts=["jobs.example"])).client()
+    before = is_loopback.cache_info().currsize
+    assert (await web.get("/healthz", headers={"host": "x" * 17_000})).status_code == 431
+    assert is_loopback.cache_info().currsize == before
+
+
 async def test_s8_a_long_address_counts_as_the_headers_do(jobs, serving):
     """It was not counted, and a query of 9,000 names kept the event loop busy for seconds."""
     web = await serving.admin()
