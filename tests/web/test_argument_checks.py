@@ -187,6 +187,21 @@ async def test_checks_of_large_arguments_wait_for_others_of_the_same_token_only(
     assert (await first.post("/jobs/sum/dispatch", json=large)).status_code == 202
 
 
+async def test_a_check_whose_turn_does_not_come_in_time_is_refused_as_one_too_many(monkeypatch):
+    """The request was given up instead, with 503 as if PostgreSQL were away."""
+    monkeypatch.setattr(check_thread, "ANSWERED_WITHIN", 0.1)
+    thread, ended = CheckThread(), threading.Event()
+    thread._executor.submit(ended.wait)
+    try:
+        outcomes = await asyncio.wait_for(
+            asyncio.gather(*(thread.run(lambda: 1, 5.0) for _ in range(2)), return_exceptions=True), 20
+        )
+    finally:
+        ended.set()
+    assert [(error.status, error.headers) for error in outcomes] == [(429, {"Retry-After": "5"})] * 2
+    assert not thread._turns
+
+
 async def test_a_check_that_is_no_longer_wanted_does_not_wait():
     thread, ended = CheckThread(), threading.Event()
     thread._executor.submit(ended.wait)

@@ -6,10 +6,12 @@ import asyncio
 import json
 import re
 from dataclasses import asdict
+from types import SimpleNamespace
 
 import pytest
 
 from tenure.model.findings import Finding
+from tenure.web.fleet_stats import FleetStats
 from tenure.web.web_app import WebApp
 from tenure.web.web_options import WebOptions
 from tests.waiting import until
@@ -457,6 +459,27 @@ async def test_what_all_viewers_see_is_read_once_for_them(jobs, serving):
     assert asked == []
     await web.get("/jobs?state=running")
     assert asked != [], "a list that may not be old is read again"
+
+
+async def test_few_lists_are_kept_and_none_that_is_too_old(monkeypatch):
+    """Two hundred were kept, of any age, and a caller chooses them: pages of large jobs used gigabytes."""
+    monkeypatch.setattr("tenure.web.fleet_stats.MOST_LISTS", 2)
+    clock, made = SimpleNamespace(now=0.0), list[int]()
+    monkeypatch.setattr("tenure.web.fleet_stats.time", SimpleNamespace(monotonic=lambda: clock.now))
+    stats = FleetStats(*[None] * 5)
+
+    async def ask(number: int) -> None:
+        async def read() -> None:
+            made.append(number)
+
+        await stats.kept_list("jobs", (number,), read, 30)
+
+    for number in (1, 2, 1, 3, 2, 1):
+        await ask(number)
+    assert (made, len(stats._lists)) == ([1, 2, 3, 1], 2)
+    clock.now = 31.0
+    await ask(4)
+    assert [values for _, values in stats._lists] == [(4,)]
 
 
 async def test_a_change_is_seen_by_the_next_question(jobs, serving):

@@ -325,6 +325,18 @@ async def test_a_bulk_action_changes_all_matches_in_batches_that_are_committed_o
     assert seen == [(500, 500), (500, 1000), (201, 1201)]
 
 
+async def test_counting_stops_in_time_also_if_no_job_matches(jobs, serving, monkeypatch):
+    """It went on to the end of the history, or until the request was given up."""
+    monkeypatch.setattr("tenure.store.lists.MOST_EXAMINED", 1)
+    monkeypatch.setattr("tenure.web.api.bulk.COUNT_WITHIN", -1.0)
+    web = await serving.admin()
+    for _ in range(2):
+        await web.post(f"/jobs/{await send(web)}/cancel")
+    body = {"action": "delete", "filter": {"kind": "export_users", "priority": 99}}
+    counted = (await web.post("/jobs/bulk", json=body)).json()
+    assert (counted["matched"], counted["more"]) == (0, True)
+
+
 async def test_a_bulk_action_that_is_canceled_leaves_the_batches_that_it_has_not_begun(jobs, serving, many, batches, untouched):
     web = await serving.admin()
     async with jobs.running():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+from contextlib import suppress
 from itertools import pairwise
 from uuid import uuid4
 
@@ -554,8 +555,35 @@ async def test_the_topics_of_a_principal_are_bounded_over_all_its_connections(jo
     assert (await second.until(lambda message: message["topic"] == "queue:b"))["type"] == "queue"
 
 
+@pytest.mark.parametrize("kind", ["subscribe", "unsubscribe"])
+async def test_a_client_that_names_topics_without_end_is_disconnected(jobs, serving, monkeypatch, kind):
+    """Each of them used to be answered, whether or not anyone read the answers; to unsubscribe kept the event loop as busy."""
+    monkeypatch.setattr(websocket, "MOST_ACCOUNT_TOPICS", 3)
+    monkeypatch.setattr(websocket, "TOPICS_PER_SECOND", 0.01)
+    server, token = await serving.serve(), await serving.token("read")
+    live = await server.live(token)
+    await live.send(type=kind, topics=["1", "2"])
+    assert {(await live.receive())["topic"] for _ in range(2)} == {"1", "2"}
+    await live.send(type=kind, topics=["3", "4"])
+    await closed(live, 4429)
+
+
+async def test_messages_of_a_principal_are_bounded_over_all_its_connections(jobs, serving, monkeypatch):
+    """A hundred connections with twenty messages a second each kept the event loop busy."""
+    monkeypatch.setattr(websocket, "ACCOUNT_MESSAGES_PER_SECOND", 0.6)  # three at once
+    server, token = await serving.serve(), await serving.token("read")
+    first, second = [await server.live(token) for _ in range(2)]
+    for live in (first, second, first):
+        await live.send(type="ping")
+        assert (await live.receive())["type"] == "pong"
+    with suppress(ConnectionClosed):
+        for _ in range(20):
+            await second.send(type="ping")
+    await closed(second, 4429)
+
+
 async def test_a_client_that_asks_for_new_topics_without_end_is_disconnected(jobs, serving, monkeypatch):
-    """Each of them used to be answered, whether or not anyone read the answers."""
+    """The last error has the seconds to wait."""
     monkeypatch.setattr(websocket, "MOST_ACCOUNT_TOPICS", 3)
     monkeypatch.setattr(websocket, "TOPICS_PER_SECOND", 0.01)
     server, token = await serving.serve(), await serving.token("read")

@@ -185,3 +185,18 @@ async def test_a_wrong_method_is_answered_with_the_right_ones(jobs, serving, met
 def test_every_operation_has_the_statuses_that_any_request_may_get():
     operations = [operation for path in document()["paths"].values() for operation in path.values()]
     assert all({"405", "421", "431"} <= operation["responses"].keys() for operation in operations)
+
+
+async def test_a_bulk_action_on_jobs_that_postgres_refuses_to_change_is_described(jobs, serving, sql):
+    web = await serving.admin()
+    ids = [await send(web) for _ in range(2)]
+    raising = "begin raise exception 'no' using errcode = 'AU001'; end"
+    sql(f"create function tenure.refuse() returns trigger language plpgsql as $$ {raising} $$")
+    condition = f"when (old.id = '{ids[0]}')"
+    sql(f"create trigger refuse before delete on tenure.jobs for each row {condition} execute function tenure.refuse()")
+    try:
+        answer = await web.post("/jobs/bulk", json={"action": "cancel", "filter": {"ids": ids}, "dry_run": False})
+    finally:
+        sql("drop function tenure.refuse cascade")
+    assert (answer.status_code, answer.json()["type"]) == (409, "urn:tenure:problem:jobs-refused")
+    check(answer, "POST", "/_api/jobs/bulk")

@@ -275,6 +275,24 @@ async def test_s6_what_is_not_http_gets_a_problem_document(jobs, serving):
     writer.close()
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        b"Content-Length: 1\r\n\r\nx",
+        b"Transfer-Encoding: chunked\r\n\r\n",
+        b"X: " + b"x" * 9000 + b"\r\n\r\n",
+        b"".join(b"X-%d: x\r\n" % n for n in range(200)) + b"\r\n",
+    ],
+    ids=["body", "chunks", "long", "many"],
+)
+async def test_s6_a_handshake_that_cannot_be_read_is_answered_and_ends(jobs, serving, more):
+    """Such connections stayed open for ever, until there was no room for others."""
+    server = await serving.serve()
+    head = b"GET /_api/live HTTP/1.1\r\nHost: localhost\r\nConnection: upgrade\r\nUpgrade: websocket\r\n"
+    assert_is_a_problem(await raw_answer(server, head + more), 400)
+    await until(lambda: not connections_of(server))
+
+
 async def test_s6_a_full_server_answers_with_a_problem_document(jobs, serving):
     server = await Server(WebApp(serving.app, WebOptions()), serving.stack).start(most_connections=2)
     serving.stack.push_async_callback(server.stop)
@@ -332,6 +350,19 @@ async def test_s7_foreign_names_are_refused(jobs, serving):
         assert (await web.get("/healthz", headers={"host": host})).status_code in (400, 421), host
 
 
+async def test_s7_live_connections_under_foreign_names_are_refused(jobs, serving):
+    server, token = await serving.serve(allowed_hosts=["jobs.example"]), await serving.token()
+    for host, status in (("jobs.example", 101), ("evil.example", 403)):
+        asked = (
+            f"GET /_api/live HTTP/1.1\r\nHost: {host}\r\nConnection: upgrade\r\nUpgrade: websocket\r\nOrigin: http://{host}\r\n"
+            f"Authorization: Bearer {token}\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+        )
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(asked.encode())
+        assert (await asyncio.wait_for(reader.readline(), 10)).split()[1] == str(status).encode()
+        writer.close()
+
+
 def test_s7_the_name_in_a_host_header():
     assert [hostname(host) for host in ("A.b:80", "a.b", "[::1]:80", "::1", "[::1]")] == ["a.b", "a.b", "::1", "::1", "::1"]
 
@@ -359,6 +390,14 @@ async def test_s8_large_and_deep_bodies_are_refused(jobs, serving):
 async def test_s8_large_headers_are_refused(jobs, serving):
     web = await serving.admin()
     assert (await web.get("/session", headers={"x-large": "x" * 17_000})).status_code == 431
+
+
+async def test_s8_large_names_of_hosts_are_not_remembered(jobs, serving):
+    """A thousand are, so that strangers could make the server keep 60 MB and more."""
+    web = await (await serving.serve(allowed_hosts=["jobs.example"])).client()
+    before = is_loopback.cache_info().currsize
+    assert (await web.get("/healthz", headers={"host": "x" * 17_000})).status_code == 431
+    assert is_loopback.cache_info().currsize == before
 
 
 async def test_s8_a_long_address_counts_as_the_headers_do(jobs, serving):
@@ -497,6 +536,33 @@ async def test_s8_a_live_client_that_does_not_read_is_disconnected(jobs, serving
     live = await server.live(token, max_queue=1, sock=connection)
     await live.send(type="subscribe", topics=[f"{n}{'x' * 50}" for n in range(1000)])
     await until(lambda: not connections_of(server))
+
+
+async def test_s8_nothing_more_is_read_from_a_client_that_does_not_take_the_answers_to_its_pings(
+    jobs, serving, narrow_server, monkeypatch
+):
+    """They were kept in memory as fast as a stranger sent them."""
+    monkeypatch.setattr("tenure.web.reader_deadline.SEND_WITHIN", 30)
+    monkeypatch.setattr("tenure.web.live.websocket.AUTH_WITHIN", 60)
+    server, loop, pings = await serving.serve(), asyncio.get_running_loop(), 5000
+    asked = (
+        b"GET /_api/live HTTP/1.1\r\nHost: localhost\r\nConnection: upgrade\r\nUpgrade: websocket\r\n"
+        b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    )
+    with await narrow_connection(server) as client:
+        await loop.sock_sendall(client, asked)
+        answer = await loop.sock_recv(client, 4096)
+        assert answer.endswith(b"\r\n\r\n")
+        sending = asyncio.create_task(loop.sock_sendall(client, pings * (b"\x89\xfd\0\0\0\0" + 125 * b"x")))
+        [protocol] = connections_of(server)
+        await until(lambda: not protocol.transport.is_reading())
+        assert protocol.transport.get_write_buffer_size() < 300_000
+        left = pings * 127
+        while left:
+            received = await asyncio.wait_for(loop.sock_recv(client, left), 10)
+            assert received
+            left -= len(received)
+        await sending
 
 
 @pytest.mark.parametrize(
@@ -727,6 +793,15 @@ def test_s13_names_that_are_not_secret(name):
 
 def test_s13_other_names_may_be_given():
     assert Redaction(["format"]).hide({"format": 1, "password": 2}) == {"format": REDACTED, "password": 2}
+
+
+@pytest.mark.parametrize("name", ["пароль", "密码", "contraseña"])
+def test_s13_names_in_any_script_may_be_given(name):
+    """Names without Latin letters were ignored."""
+    names = [name, name.upper(), f"db_{name}", f"{name}Db", f"db-{name}-1"]
+    assert Redaction([name]).hide(dict.fromkeys([*names, "имя", "码"], "x")) == {
+        **dict.fromkeys(names, REDACTED), "имя": "x", "码": "x"
+    }  # fmt: skip
 
 
 def test_s13_of_long_names_both_ends_count():

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import httpx2
 import pytest
+import uvicorn
 from websockets.asyncio.client import connect
 
+from tenure.web import server
 from tenure.web.http_protocol import HttpProtocol
 from tests.cli.conftest import CommandLine
 from tests.cli.started import started
@@ -176,3 +178,26 @@ async def test_a_body_is_sent_at_once_after_its_head(serving, monkeypatch):
     web = await (await serving.serve()).client()
     assert (await web.get("/healthz")).status_code == 200
     assert found == [1]
+
+
+async def test_the_server_has_the_bounds_that_are_tested_one_by_one(app, monkeypatch):
+    """Other tests run their own uvicorn, with the same options."""
+    made: list[uvicorn.Server] = []
+    make = server._Server
+    monkeypatch.setattr(server, "_Server", lambda config, ready: made.append(make(config, ready)) or made[0])
+    monkeypatch.setattr(server, "MOST_CONNECTIONS", 1)
+    ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    serving = asyncio.create_task(server.serve(app, server.WebServerOptions(port=0), ready.set_result))
+    port = int((await asyncio.wait_for(ready, 30)).rpartition(":")[2])
+    config = made[0].config
+    assert (config.http, config.ws_max_size, config.h11_max_incomplete_event_size) == (HttpProtocol, 65536, 65536)
+    assert None not in (config.ws_ping_interval, config.ws_ping_timeout, config.timeout_graceful_shutdown)
+    _, held = await asyncio.open_connection("127.0.0.1", port)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"GET /_api/healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    assert b" 503 " in await asyncio.wait_for(reader.readline(), 10)
+    for one in (held, writer):
+        one.close()
+    made[0].should_exit = True
+    await serving
+    await app.close()

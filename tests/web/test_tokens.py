@@ -6,6 +6,7 @@ import hashlib
 from uuid import uuid4
 
 import pytest
+from websockets.exceptions import InvalidStatus
 
 from tenure import ConfigError
 from tenure.web import Principal, Scope, create_token, list_tokens, revoke_token, tracker_token
@@ -188,12 +189,12 @@ async def test_wrong_tokens_of_an_address_are_limited_but_known_ones_work(jobs, 
 async def test_requests_of_an_address_are_limited_before_authentication(jobs, serving):
     web_app = WebApp(serving.app, WebOptions(address_rate=0.1))
     token = await serving.token()
-    near, far, local = [
-        await (await serving.serve(asking_from(address, web_app))).client(token)
-        for address in ("2001:db8::1", "2001:db8::2:1", "127.0.0.1")
-    ]
+    servers = [await serving.serve(asking_from(address, web_app)) for address in ("2001:db8::1", "2001:db8::2:1", "127.0.0.1")]
+    near, far, local = [await server.client(token) for server in servers]
     assert [(await web.get("/session")).status_code for web in (near, far)] == [200, 429]
     assert (await far.post("/session", json={"token": token})).status_code == 429
+    with pytest.raises(InvalidStatus):
+        await servers[1].live(token)
     assert (await far.get("/healthz")).status_code == 200
     assert {(await local.get("/session")).status_code for _ in range(5)} == {200}
 

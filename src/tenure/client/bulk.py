@@ -83,7 +83,7 @@ class BulkAction:
         matched = changed = 0
         async for ids in self.batches(runtime.session().fetch, BATCH):
             matched += len(ids)
-            changed += await self.change(runtime, ids)
+            changed += await self.change(runtime, ids) if ids else 0
             yield matched, changed
 
     async def change(self, runtime: ClientRuntime, ids: Sequence[UUID]) -> int:
@@ -91,12 +91,11 @@ class BulkAction:
         return await _ACTIONS[self.action](runtime, ids, self)
 
     async def batches(self, fetch: Fetch, size: int) -> AsyncIterator[list[UUID]]:
-        """The ids of the jobs that match, newest first. Without jobs of built-in kinds: a bulk action must not stop another one
-        or itself, nor run one again that its own caller could not have started."""
+        """The ids of the jobs that match, newest first; a batch can be empty. Without jobs of built-in kinds: a bulk action must
+        not stop another one or itself, nor run one again that its own caller could not have started."""
         async for ids in matching_ids(fetch, self.filters, size, finished=self.action == "delete"):
-            builtin = set(await fetch(lists.builtin(ids, RESERVED)))
-            if others := [job_id for job_id in ids if job_id not in builtin]:
-                yield others
+            builtin = set(await fetch(lists.builtin(ids, RESERVED))) if ids else set()
+            yield [job_id for job_id in ids if job_id not in builtin]
 
 
 def filters_of_json(given: Mapping[str, Any]) -> Filters:

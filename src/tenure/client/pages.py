@@ -61,13 +61,16 @@ def merge(looks: Sequence[Look], limit: int, floor: UUID = FIRST_ID) -> tuple[li
     return ids[:limit], ids[limit - 1] if len(ids) > limit else edge
 
 
-def live_ids(fetch: Fetch, filters: Filters) -> AsyncIterator[list[UUID]]:
+async def live_ids(fetch: Fetch, filters: Filters) -> AsyncIterator[list[UUID]]:
     """The ids of the matching live jobs, newest first, in batches. Jobs enqueued meanwhile are newer, and not included."""
-    return matching_ids(fetch, filters, LARGEST_PAGE)
+    async for ids in matching_ids(fetch, filters, LARGEST_PAGE):
+        if ids:
+            yield ids
 
 
 async def matching_ids(fetch: Fetch, filters: Filters, size: int, *, finished: bool = False) -> AsyncIterator[list[UUID]]:
-    """The same, `size` at a time; also of finished jobs, if wanted."""
+    """The same, at most `size` at a time; also of finished jobs, if wanted. A batch can be empty: a caller with a time limit must
+    be asked between statements, because none of the jobs may match."""
     before: UUID | None = None
     floor, _ = filters.span
     while True:
@@ -75,8 +78,7 @@ async def matching_ids(fetch: Fetch, filters: Filters, size: int, *, finished: b
         if finished:
             looks.append(await look_finished(fetch, filters, before, size + 1))
         ids, before = merge(looks, size, floor)
-        if ids:
-            yield ids
+        yield ids
         if before is None:
             return
 

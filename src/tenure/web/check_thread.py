@@ -9,12 +9,16 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from typing import TypeVar
 
+from tenure.web.problems import Problem
 from tenure.web.security.rate_limits import too_many
 
 T = TypeVar("T")
 
 MOST_WAITING = 20
 """Checks of one caller that have not ended."""
+
+ANSWERED_WITHIN = 25.0
+"""Seconds for a check, with the time that it waits for others: less than a request may take."""
 
 caller: ContextVar[str] = ContextVar("caller", default="")
 """For whom a request is answered: the account of its principal."""
@@ -34,17 +38,24 @@ class CheckThread:
         self._turns: dict[tuple[asyncio.AbstractEventLoop, str], Turns] = {}
 
     async def run(self, check: Callable[[], T], within: float) -> T:
-        """Raises a problem if too many checks of the caller wait. `within`: the seconds that a check may take."""
+        """Raises a problem if too many checks of the caller wait, or this one for too long. `within`: the seconds that a check
+        may take."""
         loop = asyncio.get_running_loop()
         key = loop, caller.get()
         turns = self._turns.setdefault(key, Turns())
         if turns.waiting >= MOST_WAITING:
-            raise too_many("other arguments that you have sent wait to be checked", within)
+            raise _too_many(within)
         turns.waiting += 1
         try:
-            async with turns.lock:
+            async with asyncio.timeout(ANSWERED_WITHIN), turns.lock:
                 return await loop.run_in_executor(self._executor, check)
+        except TimeoutError:
+            raise _too_many(within) from None
         finally:
             turns.waiting -= 1
             if not turns.waiting:
                 del self._turns[key]
+
+
+def _too_many(within: float) -> Problem:
+    return too_many("other arguments that you have sent wait to be checked", within)

@@ -120,6 +120,11 @@ class SharedResult(Generic[T]):
             self._computing.add_done_callback(_retrieve)  # all who wait for it may have given up
         return await asyncio.shield(self._computing)
 
+    @property
+    def is_old(self) -> bool:
+        """What is kept will not be used any more."""
+        return self._computing is None and (self._kept is None or time.monotonic() - self._kept[0] >= self._age)
+
     def forget(self) -> None:
         """After a change: who asks from now on must not get what was computed before it."""
         self._computing = self._kept = None
@@ -145,6 +150,7 @@ def _retrieve(task: asyncio.Task[Any]) -> None:
 SERIES_AGE = 12.0
 """Seconds for which numbers of charts are used: as many viewers as you like ask for them five times a minute together."""
 MOST_SERIES = 200
+MOST_LISTS = 10  # a page of 200 jobs may use 20 MB
 GROUPS_AT_ONCE = 200  # groups of failures whose newest jobs are read by one statement
 
 
@@ -159,6 +165,7 @@ class FleetStats:
         self.counts = SharedResult(self._count, AGE)
         self.rare = SharedResult(self._count_rare, RARE_AGE)
         self._series: dict[tuple[str, tuple[object, ...]], SharedResult[Any]] = {}
+        self._lists: dict[tuple[str, tuple[object, ...]], SharedResult[Any]] = {}
 
     async def series(self, seconds: float, step: float, queue: str | None, kind: str | None) -> list[SeriesRow]:
         """Jobs by step and what."""
@@ -225,6 +232,16 @@ class FleetStats:
             if len(self._series) >= MOST_SERIES:
                 self._series.clear()
             shared = self._series[name, values] = SharedResult(read, age)
+        return cast("T", await shared.get())
+
+    async def kept_list(self, name: str, values: tuple[object, ...], read: Callable[[], Awaitable[T]], age: float) -> T:
+        """The same for lists, which callers choose and which may be large: few are kept, and none that is too old."""
+        self._lists = {key: one for key, one in self._lists.items() if not one.is_old}
+        shared = self._lists.get((name, values))
+        if shared is None:
+            if len(self._lists) >= MOST_LISTS:
+                del self._lists[next(iter(self._lists))]
+            shared = self._lists[name, values] = SharedResult(read, age)
         return cast("T", await shared.get())
 
     async def _count(self) -> FleetCounts:

@@ -27,7 +27,16 @@ HEAD_WITHIN = 10.0
 
 
 class WebSocketProtocol(ReaderDeadline, WebSocketsSansIOProtocol):
-    pass
+    def handle_ping(self) -> None:
+        """Its answer is sent at once, also while writing is paused. Until the client takes it, nothing more is read."""
+        super().handle_ping()
+        if not self.writable.is_set():
+            self.transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if not self.read_paused:
+            self.transport.resume_reading()
 
 
 class HttpProtocol(ReaderDeadline, H11Protocol):
@@ -62,13 +71,16 @@ class HttpProtocol(ReaderDeadline, H11Protocol):
         super().connection_lost(exc)
 
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
-        """The transport does not notify its next protocol that writing is paused."""
+        """The transport does not notify its next protocol that writing is paused, and uvicorn neither answers nor ends a
+        handshake that its parser refuses: one with a body, or with more headers than the parser reads."""
         super().handle_websocket_upgrade(event)
+        next_protocol = self.transport.get_protocol()
+        assert isinstance(next_protocol, WebSocketProtocol)
         if self.flow.write_paused:
             self._stop_waiting()
-            next_protocol = self.transport.get_protocol()
-            assert isinstance(next_protocol, WebSocketProtocol)
             next_protocol.pause_writing()
+        if not next_protocol.handshake_initiated:
+            self.send_400_response("")
 
     async def _serve(self, scope: Any, receive: Any, send: Any) -> None:
         app: Any = self._served

@@ -42,7 +42,14 @@ REPORT = {406: "None of the types in the Accept header is available."}
 
 ROUTES: tuple[ApiRoute, ...] = (
     _get("/jobs", jobs.list_jobs, limited=True),
-    _change("POST", "/jobs/bulk", bulk.bulk, OPERATE, limited=True, statuses={202: "A job carries it out."}),
+    _change(
+        "POST",
+        "/jobs/bulk",
+        bulk.bulk,
+        OPERATE,
+        limited=True,
+        statuses={202: "A job carries it out.", 409: "Some of the jobs are locked, or PostgreSQL refuses their change."},
+    ),
     _change(
         "POST",
         "/jobs/{kind:path}/dispatch",

@@ -93,12 +93,13 @@ class WebApp:
             await (self._router if early is None else early)(scope, receive, send)
 
     def _refused_early(self, scope: Scope) -> Response | None:
-        """Before anything is looked up: foreign hosts, large heads, and questions of browsers about other origins."""
+        """Before anything is looked up: large heads, foreign hosts, whose names are remembered, and questions of browsers about
+        other origins."""
         connection = HTTPConnection(scope)
+        if size_of_head(scope) > LARGEST_HEAD:
+            return add_headers(_head_too_large().response())
         try:
             check_host(connection, self.options.allowed_hosts)
-            if size_of_head(scope) > LARGEST_HEAD:
-                return add_headers(_head_too_large().response())
         except Problem as problem:
             return add_headers(problem.response())
         if scope["method"] == "OPTIONS" and "origin" in connection.headers:

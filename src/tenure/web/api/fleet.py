@@ -126,7 +126,7 @@ async def list_audit(call: ApiCall, query: AuditQuery) -> AuditPage:
         return await call.services.read(audit.list_all(before=before, limit=query.limit + 1))
 
     if query.max_age:
-        rows = await call.services.stats.kept("audit", (before, query.limit, query.max_age), read, query.max_age)
+        rows = await call.services.stats.kept_list("audit", (before, query.limit, query.max_age), read, query.max_age)
     else:
         rows = await read()
     shown = rows[: query.limit]

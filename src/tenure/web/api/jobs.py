@@ -73,7 +73,7 @@ async def list_jobs(call: ApiCall, query: JobsQuery) -> JobPage:
 
     if not query.max_age or call.principal.limited:
         return await read()
-    return await call.services.stats.kept("jobs", (query.model_dump_json(),), read, query.max_age)
+    return await call.services.stats.kept_list("jobs", (query.model_dump_json(),), read, query.max_age)
 
 
 async def _newest_shown(

@@ -42,7 +42,8 @@ SEND_WITHIN = 30.0  # seconds for a client to take a message
 LARGEST_MESSAGE = 64 * 1024  # bytes
 LONGEST_ECHO = 300  # bytes of a refused topic in the answer: more than a valid one can have
 MESSAGES_PER_SECOND = 20
-TOPICS_PER_SECOND = 1000  # that the connections of one principal may subscribe to, besides as many as they may follow at once
+ACCOUNT_MESSAGES_PER_SECOND = 100  # of all connections of one principal
+TOPICS_PER_SECOND = 1000  # that they may subscribe to, besides as many as they may follow at once; the same to unsubscribe from
 MOST_UNSENT = 3 * MOST_TOPICS  # messages for a client that does not take them, before nothing more is read from it
 MOST_UNSENT_CHARACTERS = 1024 * 1024  # the same for their size; the answers to one message may come on top
 UNAUTHORIZED, FORBIDDEN, TOO_MANY = 4401, 4403, 4429
@@ -115,18 +116,20 @@ class LiveSocket:
         while (message := await self._receive()) is not None:
             await viewer.outbox.room(MOST_UNSENT, MOST_UNSENT_CHARACTERS)
             limiter.check(f"socket {id(viewer)}", MESSAGES_PER_SECOND, 5 * MESSAGES_PER_SECOND)
-            self._check_topics(viewer.principal, message)
+            if viewer.principal.via != "local":
+                self._check_account(viewer.principal.account, message)
             try:
                 self._handle(viewer, message)
             except Problem as problem:
                 viewer.outbox.put(f"error {len(viewer.topics)}", json.dumps({"type": "error", "problem": problem.document()}))
 
-    def _check_topics(self, principal: Principal, message: dict[str, Any]) -> None:
+    def _check_account(self, account: str, message: dict[str, Any]) -> None:
         """Ends the connection. Answers for each topic would use more memory than what they refuse."""
-        given = message.get("topics")
-        if message.get("type") == "subscribe" and isinstance(given, list) and principal.via != "local":
+        limiter, kind, given = self._services.limiter, message.get("type"), message.get("topics")
+        limiter.check(f"messages {account}", ACCOUNT_MESSAGES_PER_SECOND, 5 * ACCOUNT_MESSAGES_PER_SECOND)
+        if kind in ("subscribe", "unsubscribe") and isinstance(given, list):
             for _ in given[:MOST_TOPICS]:
-                self._services.limiter.check(f"topics {principal.account}", TOPICS_PER_SECOND, MOST_ACCOUNT_TOPICS)
+                limiter.check(f"{kind} {account}", TOPICS_PER_SECOND, MOST_ACCOUNT_TOPICS)
 
     def _handle(self, viewer: Viewer, message: dict[str, Any]) -> None:
         match message.get("type"):

@@ -27,8 +27,8 @@ its middle are not about its value."""
 
 MOST_KNOWN = 10_000  # names
 
-_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
-_SEPARATORS = re.compile(r"[^A-Za-z0-9]+")
+_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+|[^\W_A-Za-z0-9]+")
+_SEPARATORS = re.compile(r"[\W_]+")
 
 
 class SecretNames:
