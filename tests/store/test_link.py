@@ -295,13 +295,13 @@ class OldLibpq:
         raise psycopg.NotSupportedError("PQconnectionUsedGSSAPI requires libpq from PostgreSQL 16.0")
 
 
-async def test_notifications_are_read_with_an_old_libpq_too(dsn, say):
+async def test_notifications_are_read_with_an_old_libpq_too(dsn, notify):
     heard: list[str] = []
     async with await psycopg.AsyncConnection.connect(dsn, autocommit=True) as connection:
         await connection.execute("listen tenure")
         old: Any = SimpleNamespace(pgconn=OldLibpq(connection.pgconn), add_notify_handler=connection.add_notify_handler)
         reader = NotificationReader(old, heard.append, lambda: heard.append("broken"))
         reader.watch()
-        say("a")
+        notify("a")
         await until(lambda: heard, is_=["a"])
         reader.close()

@@ -127,6 +127,4 @@ def complaints(worker: WorkerProcess) -> list[str]:
 
 def _is_of_new_kind(line: str) -> bool:
     """An old worker reports kinds that only the new code has, if their jobs are still pending when it looks."""
-    return (
-        "which this worker does not know" in line and "worker=old-" in line and any(f"kind={kind}" in line for kind in NEW_KINDS)
-    )
+    return "which this worker does not know" in line and "worker=old-" in line and any(f"'{kind}'" in line for kind in NEW_KINDS)

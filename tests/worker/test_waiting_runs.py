@@ -156,7 +156,7 @@ async def test_a_canceled_job_that_waits_for_a_slot_never_starts(app, database, 
         await until(lambda: held(database), is_=6)
         for handle in others:
             await handle.cancel()
-        await until(lambda: caplog.text.count("run aborted: it does not hold its job"), is_=5)
+        await until(lambda: caplog.text.count("aborted: canceled"), is_=5)
         release.set()
         await until(lambda: ran.count(1), is_=1)
         await until(lambda: held(database), is_=0)

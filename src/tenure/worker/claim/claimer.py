@@ -13,6 +13,7 @@ from operator import attrgetter
 from typing import Literal
 from uuid import uuid4
 
+from tenure.logs import SPELLED_OUT
 from tenure.model.claimed_job import ClaimedJob
 from tenure.model.kinds import Registry
 from tenure.periodic import jittered
@@ -225,10 +226,10 @@ class Claimer:
             if kind not in self._reported:
                 self._reported.add(kind)
                 text = (
-                    "a queue has jobs of a kind which this worker does not know: they are left to other workers. "
+                    "queue %r has jobs of kind %r, which this worker does not know: they are left to other workers. "
                     "Start a worker whose app defines it, or import the module that does"
                 )
-                log.warning(text, extra={"queue": queue, "kind": kind})
+                log.warning(text, queue, kind, extra={"queue": queue, "kind": kind, SPELLED_OUT: True})
 
 
 def _claimed(rows: Sequence[ClaimRow]) -> list[ClaimedJob]:

@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Iterable
 
+from tenure.logs import SPELLED_OUT
 from tenure.periodic import PeriodicTask
 from tenure.store import claims
 from tenure.store.link import Link
@@ -60,8 +61,8 @@ class RunMonitor:
         if run.deadline is not None and now > run.deadline:
             run.abort("timeout")
         if run.is_cut_off(now) and not (run.committing or run.signal.aborted):
-            text = "run aborted: its heartbeats could not be written before its lease expired"
-            log.warning(text, extra=run.log_fields)
+            text = "job %s (%s) aborted: its heartbeats could not be written before its lease expired"
+            log.warning(text, run.job_id, run.kind.name, extra={**run.log_fields, SPELLED_OUT: True})
             run.abort("error")
         if run.aborted_at and now - run.aborted_at > ABORT_PATIENCE + WATCH_EVERY and not run.committing:
             self._slots.abandon(run)
@@ -76,5 +77,6 @@ class RunMonitor:
             reason = reasons.get((run.job_id, run.claim_id))
             if reason is not None and not (run.settled or run.committing or run.loss_reported):
                 level = logging.INFO if reason == "canceled" else logging.WARNING  # a person's decision, not a fault
-                log.log(level, "run aborted: it does not hold its job any more", extra={**run.log_fields, "reason": reason})
+                fields = {**run.log_fields, "reason": reason, SPELLED_OUT: True}
+                log.log(level, "job %s (%s) aborted: %s", run.job_id, run.kind.name, reason, extra=fields)
                 self._slots.lose(run, reason)
