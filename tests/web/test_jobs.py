@@ -8,10 +8,13 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from starlette.requests import Request
 
 from tenure.client.bulk import BulkAction
 from tenure.model.ids import uuid7
 from tenure.model.payloads import TOO_DEEP
+from tenure.web.api.jobs import accepted
+from tenure.web.problems import Problem
 from tests.waiting import until
 
 
@@ -186,6 +189,32 @@ async def test_a_report_as_json_html_and_text(jobs, serving):
     as_text = await web.get(f"/jobs/{job_id}/report", headers={"accept": "text/plain"})
     assert job_id in as_text.text
     assert (await web.get(f"/jobs/{job_id}/report", headers={"accept": "image/png"})).status_code == 406
+
+
+@pytest.mark.parametrize(
+    ("accept", "expected"),
+    [
+        ("application/json;q=0", None),
+        ("application/json; charset=utf-8; q=0.0", None),
+        ("application/json;q=0, */*", "text/html"),
+        ("application/*;q=0, */*;q=0.1", "text/html"),
+        ("application/json;q=0.5, */*", "text/html"),
+        ("*/*;q=0, text/plain", "text/plain"),
+        ("text/plain, application/json", "text/plain"),
+        ("text/plain;q=0.2, application/json;q=0.3", "application/json"),
+        ("*/*", "application/json"),
+    ],
+)
+def test_the_type_of_an_answer_is_the_one_that_the_accept_header_prefers(accept, expected):
+    """A type with the weight 0 was sent all the same."""
+    request = Request({"type": "http", "method": "GET", "headers": [(b"accept", accept.encode())]})
+    offered = "application/json", "text/html", "text/plain"
+    if expected is None:
+        with pytest.raises(Problem) as caught:
+            accepted(request, *offered)
+        assert caught.value.status == 406
+    else:
+        assert accepted(request, *offered) == expected
 
 
 async def test_an_explanation(jobs, serving):

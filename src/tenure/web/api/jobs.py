@@ -203,20 +203,30 @@ def _cursor(after: str) -> UUID:
 
 
 def accepted(request: Request, *offered: str) -> str:
-    """The first offered type that the Accept header allows, in the order of its preference."""
+    """The offered type that the Accept header prefers. Of each type, the range that names it most closely counts."""
     ranges = [part.strip().partition(";") for part in request.headers.get("accept", "*/*").lower().split(",")[:20]]
-    weighted = sorted(ranges, key=lambda part: -_weight(part[2]))
-    for given, _, _ in weighted:
-        for media in offered:
-            if given.strip() in (media, "*/*", media.partition("/")[0] + "/*"):
+    weights = {name.strip(): _weight(parameters) for name, _, parameters in ranges}
+    nearest = {media: next((name for name in _ranges_of(media) if name in weights), None) for media in offered}
+    allowed = [media for media, name in nearest.items() if name is not None and weights[name] > 0]
+    for name in sorted(weights, key=lambda name: -weights[name]):
+        for media in allowed:
+            if nearest[media] == name:
                 return media
     message = f"this is available as {', '.join(offered)}: ask for one of them"
     raise Problem(406, "not-acceptable", message, [{"path": "header.Accept", "message": message}])
 
 
+def _ranges_of(media: str) -> tuple[str, str, str]:
+    """That include it, the closest one first."""
+    return media, media.partition("/")[0] + "/*", "*/*"
+
+
 def _weight(parameters: str) -> float:
-    name, _, value = parameters.strip().partition("=")
-    try:
-        return float(value) if name.strip() == "q" else 1.0
-    except ValueError:
-        return 0.0
+    for parameter in parameters.split(";"):
+        name, _, value = parameter.strip().partition("=")
+        if name.strip() == "q":
+            try:
+                return float(value)
+            except ValueError:
+                return 0.0
+    return 1.0
