@@ -227,6 +227,34 @@ async def test_an_idempotency_key_that_was_used(web):
     assert places(again.json(), again) == {"header.Idempotency-Key"}
 
 
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("export_users", {"x" * 100_000: 1}),
+        ("export_users", {"args": {"x" * 100_000: 1}}),
+        ("export_users", {"args": {f"{'ü' * 50}{n}": 1 for n in range(5000)}}),
+        ("by_name", {"args": {"counts": {"x" * 100_000: "no number"}}}),
+        ("published", {"args": {"x" * 100_000: "no number"}}),
+    ],
+    ids=["option", "argument", "arguments", "by-name", "published"],
+)
+async def test_a_refusal_does_not_repeat_a_large_body(jobs: Tenure, serving, sql, kind, body):
+    """A name of 0.9 MB was sent back twice, and of many unknown arguments, each one with a sentence."""
+
+    @jobs.job
+    async def by_name(counts: dict[str, int]) -> None: ...
+
+    schema = json.dumps({"input": {"additionalProperties": {"type": "integer"}}})
+    sql("insert into tenure.kinds (name, app, definition) values ('published', 'other:app', %s::jsonb)", schema)
+    answer = await (await serving.admin()).post(
+        f"/jobs/{kind}/dispatch",
+        content=json.dumps(body, ensure_ascii=False).encode(),
+        headers={"content-type": "application/json"},
+    )
+    assert answer.status_code == 422
+    assert len(answer.content) < 20_000
+
+
 @pytest.mark.parametrize("length", ["\u00b2", "9" * 5000, "-1", "1e3", ""])
 async def test_a_length_of_the_body_that_is_not_a_number(length):
     """uvicorn refuses them; a server of another kind may pass them on."""

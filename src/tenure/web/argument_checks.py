@@ -24,7 +24,7 @@ from referencing import Registry
 from referencing.exceptions import Unresolvable
 
 from tenure.web.check_thread import CheckThread
-from tenure.web.problems import FieldProblem
+from tenure.web.problems import FieldProblem, short_name
 
 MOST_AT_ONCE = 1000
 """Values, nested ones included, that are checked in the event loop. A body may have 500,000, which take two seconds: they are
@@ -38,7 +38,7 @@ WITHIN = 5.0
 All are of the processor: arguments are not refused because the machine is busy."""
 
 MOST_PROBLEMS = 20
-LONGEST_MESSAGE = LONGEST_NAME = 200
+LONGEST_MESSAGE = 200
 
 Keyword = Callable[[Any, Any, Any, Any], Any]
 """`keyword(validator, value, instance, schema)` yields errors."""
@@ -83,7 +83,7 @@ class ArgumentCheck:
         _deadline.set(time.thread_time() + seconds)
         try:
             for error in self._validator.iter_errors(value):
-                path = ".".join([where, *map(str, error.absolute_path)])
+                path = ".".join([where, *map(short_name, error.absolute_path)])
                 found.append({"path": path, "message": error.message[:LONGEST_MESSAGE]})
                 if len(found) == MOST_PROBLEMS:
                     break
@@ -150,7 +150,7 @@ def _additional_properties(validator: Any, allowed: Any, instance: Any, schema: 
             yield from validator.descend(instance[name], allowed, path=name)
     elif not allowed:
         for name in extra[:MOST_PROBLEMS]:
-            yield ValidationError("an unexpected argument", path=[name[:LONGEST_NAME]])
+            yield ValidationError("an unexpected argument", path=[name])
 
 
 def _required(validator: Any, names: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:  # noqa: ARG001

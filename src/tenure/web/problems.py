@@ -12,12 +12,21 @@ from starlette.responses import Response
 from typing_extensions import TypedDict
 
 from tenure.model import errors
+from tenure.model.payloads import clean_text
 from tenure.store.faults import Refused, StatementTimeout
 
 MEDIA_TYPE = "application/problem+json"
 
 VALUES = frozenset({"args", "input", "output"})
 """Members of bodies that have the arguments or the output of a job."""
+
+LONGEST_NAME = 200
+"""Characters of a name that a client chose, in a path."""
+
+LONGEST_DETAIL = 4000
+"""Characters about arguments that do not fit. Each unknown one has a line."""
+
+MOST_FIELDS = 50
 
 PathOf = Callable[[str | None], str | None]
 """Where a request gives an option. Of None: what has the options that it takes."""
@@ -78,7 +87,12 @@ def _names(location: Sequence[str | int], given: Any, *, missing: bool) -> Itera
             given = given[name]
         elif not missing or n + 1 < len(location):
             continue
-        yield str(name)
+        yield short_name(name)
+
+
+def short_name(name: str | int) -> str:
+    """An answer must not repeat all of a large body."""
+    return str(name)[:LONGEST_NAME]
 
 
 def _has(given: Any, name: str | int) -> bool:
@@ -150,12 +164,12 @@ _SOON = {"Retry-After": "1"}
 
 def invalid_input(error: errors.InvalidInput, arguments: str, given: Any) -> Problem:
     """`given`: the arguments in the body, whose paths are named. None: they were not in the body."""
-    detail = f"{error}: {how_to_fit(error.kind)}"
-    return Problem(422, "invalid-input", detail, [_field(problem, arguments, given) for problem in error.problems])
+    detail = f"{clean_text(str(error), LONGEST_DETAIL)}: {how_to_fit(error.kind)}"
+    return Problem(422, "invalid-input", detail, [_field(problem, arguments, given) for problem in error.problems[:MOST_FIELDS]])
 
 
 def _field(problem: errors.InputProblem, arguments: str, given: Any) -> FieldProblem:
-    names = map(str, problem.path) if given is None else _names(problem.path, given, missing=problem.missing)
+    names = map(short_name, problem.path) if given is None else _names(problem.path, given, missing=problem.missing)
     return {"path": ".".join([arguments, *names]), "message": problem.message}
 
 
@@ -177,7 +191,9 @@ def invalid_value(path: str, message: str, slug: str = "invalid-value") -> Probl
 
 def invalid(errors_: Sequence[Mapping[str, Any]], where: Literal["body", "query"], given: Any) -> Problem:
     """From the errors of pydantic: a path in what was given and a message for each field, without the values."""
-    named = [(list(_names(one["loc"], given, missing=one["type"] == "missing")), str(one["msg"])) for one in errors_[:50]]
+    named = [
+        (list(_names(one["loc"], given, missing=one["type"] == "missing")), str(one["msg"])) for one in errors_[:MOST_FIELDS]
+    ]
     found: list[FieldProblem] = [
         {"path": body_path(*names) if where == "body" else ".".join([where, *names]), "message": message}
         for names, message in named

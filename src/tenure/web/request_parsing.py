@@ -13,12 +13,11 @@ from starlette.requests import ClientDisconnect, Request
 
 from tenure.model.errors import InvalidPayload
 from tenure.model.payloads import check_json_text, clean_text
-from tenure.web.problems import FieldProblem, Problem, body_path, invalid, invalid_value
+from tenure.web.problems import LONGEST_NAME, FieldProblem, Problem, body_path, invalid, invalid_value
 
 LARGEST_BODY = 1024 * 1024  # bytes
 LARGEST_BODY_WITHOUT_TOKEN = 4 * 1024  # of routes that need no token: any client can keep the server waiting for the rest of it
 MOST_PARAMETERS = 100  # of a query
-LONGEST_NAME = 200  # characters of a name that is reported
 LONGEST_NUMBER = 18  # digits of a length: Python refuses to read very long ones
 BODY_WITHIN = 10.0  # seconds for a client to send it
 
