@@ -175,6 +175,21 @@ async def test_sessions_count_as_the_token_that_they_were_started_with(jobs, ser
     assert (await refused.receive())["problem"]["status"] == 429
 
 
+async def test_sign_ins_with_a_token_are_limited(jobs, serving, sql, monkeypatch):
+    """Each stores a session for twelve hours. Their number was not limited for a token without a limit of its own."""
+    monkeypatch.setattr("tenure.web.security.authentication.SIGN_INS_PER_MINUTE", 3)
+    server, token = await serving.serve(), await serving.token()
+    for _ in range(3):
+        await sign_in(server, token)
+    web = await server.client(origin=server.url)
+    refused = await web.post("/session", json={"token": token})
+    assert (refused.status_code, int(refused.headers["retry-after"]) in range(10, 21)) == (429, True)
+    assert refused.json()["detail"].startswith("more sign-ins with this token than are allowed: wait ")
+    assert sql("select count(*) from tenure.tokens where purpose = 'session'") == [(3,)]
+    await sign_in(server, await serving.token(name="other"))
+    assert (await (await server.client(token)).get("/session")).status_code == 200
+
+
 async def test_wrong_tokens_of_an_address_are_limited_but_known_ones_work(jobs, serving, monkeypatch):
     monkeypatch.setattr(tokens, "RECHECK", 0.0)
     server = await serving.serve()

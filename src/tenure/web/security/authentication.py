@@ -10,7 +10,7 @@ from tenure.web.problems import Problem
 from tenure.web.security.hosts import is_local, is_loopback, network_of
 from tenure.web.security.origins import is_from_other_site
 from tenure.web.security.principal import LOCAL, Principal
-from tenure.web.security.rate_limits import FailedLogins, RateLimiter
+from tenure.web.security.rate_limits import SIGN_INS_PER_MINUTE, FailedLogins, RateLimiter
 from tenure.web.security.tokens import API, SESSION, TokenKeeper, same
 from tenure.web.security.trackers import TRACKER, TrackerSigner
 from tenure.web.web_options import WebOptions
@@ -89,6 +89,11 @@ class Authenticator:
         if rate > 0:
             who = f"tracker {address}" if principal.via == "tracker" else principal.account
             self._limiter.check(who, rate, max(1.0, 2 * rate))
+
+    def check_sign_in(self, principal: Principal) -> None:
+        """Also for tokens whose requests are not limited."""
+        what = "more sign-ins with this token than are allowed"
+        self._limiter.check(f"sign-in {principal.account}", SIGN_INS_PER_MINUTE / 60, SIGN_INS_PER_MINUTE, what)
 
     async def _found(self, token: str, address: str) -> Principal | None:
         if not token or len(token) > LONGEST_TOKEN or not token.isascii():

@@ -17,6 +17,9 @@ MOST_KEYS = 10_000
 
 FAILURES_PER_MINUTE = 5
 
+SIGN_INS_PER_MINUTE = 30
+"""Of a token, and as many at once: several people and browsers may share one. Each sign-in stores a session."""
+
 
 @dataclass(slots=True)
 class _Bucket:
@@ -42,10 +45,10 @@ class RateLimiter:
         """Without taking anything."""
         return self._refilled(key, rate, burst)[0].left < 1
 
-    def check(self, key: str, rate: float, burst: float) -> None:
+    def check(self, key: str, rate: float, burst: float, what: str = "more requests than are allowed") -> None:
         wait = self.take(key, rate, burst)
         if wait > 0:
-            raise too_many("more requests than are allowed", wait)
+            raise too_many(what, wait)
 
     def _refilled(self, key: str, rate: float, burst: float) -> tuple[_Bucket, float]:
         now = time.monotonic()
