@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import weakref
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
 
 from tenure import StoreUnavailable, Tenure
+from tenure.web.api.dispatch import DispatchBody
 from tenure.web.security.principal import Principal, Scope
 from tests.waiting import until
 
@@ -396,3 +399,23 @@ async def test_requests_at_once_with_one_idempotency_key_and_different_arguments
     assert sorted(answer.status_code for answer in answers) == [200] * 3 + [202] + [422] * 4
     assert len({answer.json()["id"] for answer in answers if answer.status_code < 300}) == 1
     assert sql("select count(*) from tenure.jobs") == [(1,)]
+
+
+async def test_a_body_that_was_refused_is_not_kept_in_memory(jobs, serving, monkeypatch):
+    """The frame of its request referred to the problem, and the problem to the frame. Of large bodies that made hundreds of
+    megabytes, until a search for garbage."""
+    bodies: list[weakref.ref[Any]] = []
+    recorded = DispatchBody.options
+
+    def noting(body: DispatchBody) -> dict[str, Any]:
+        bodies.append(weakref.ref(body))
+        return recorded(body)
+
+    monkeypatch.setattr(DispatchBody, "options", noting)
+    web = await serving.admin()
+    gc.disable()
+    try:
+        assert (await web.post("/jobs/unknown/dispatch", json={"args": {"format": "csv"}})).status_code == 404
+        await until(lambda: [body() for body in bodies], is_=[None])
+    finally:
+        gc.enable()

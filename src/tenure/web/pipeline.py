@@ -149,8 +149,8 @@ class Endpoint:
         try:
             response = await self._handled(call, given)
         except Exception as error:
-            problem = of_error(error) or internal_error()
-            await trail.finished(problem.status)
+            status = (of_error(error) or internal_error()).status  # to keep the problem would keep this frame, and the body in it
+            await trail.finished(status)
             raise
         await trail.finished(response.status_code)
         return response
