@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import socket
-import threading
 from datetime import date, datetime, time, timedelta
 from ipaddress import IPv4Address, IPv6Address
 from typing import Annotated, Any, Literal
@@ -15,10 +13,8 @@ import pytest
 from pydantic import UUID4, AnyUrl, AwareDatetime, BaseModel, Field, TypeAdapter
 
 from tenure import Tenure
-from tenure.web import argument_checks, check_thread
+from tenure.web import argument_checks
 from tenure.web.argument_checks import MOST_AT_ONCE, WITHIN, ArgumentCheck, TooSlow
-from tenure.web.check_thread import CheckThread
-from tests.waiting import until
 from tests.web.serving import Serving
 
 
@@ -162,57 +158,6 @@ async def test_large_arguments_are_checked_too(serving: Serving, sql):
     wrong = await web.post("/jobs/sum/dispatch", json={"args": {"all": [*fitting, "x"]}})
     assert (wrong.status_code, [one["path"] for one in wrong.json()["errors"]]) == (422, [f"args.all.{len(fitting)}"])
     assert (await web.post("/jobs/sum/dispatch", json={"args": {"all": fitting}})).status_code == 202
-
-
-async def test_checks_of_large_arguments_wait_for_others_of_the_same_token_only(serving: Serving, sql, monkeypatch):
-    """Any number of them used to wait in one line, each for seconds, and those of others behind them."""
-    monkeypatch.setattr(check_thread, "MOST_WAITING", 3)
-    await publish(sql, "sum", {"properties": {"all": {"type": "array", "items": {"type": "integer"}}}})
-    server, thread, ended = await serving.serve(), argument_checks._thread, threading.Event()
-    first, second = [await server.client(await serving.token("operate", name)) for name in ("first", "second")]
-    large = {"args": {"all": [1] * 2 * MOST_AT_ONCE}}
-    thread._executor.submit(ended.wait)
-    try:
-        kept = [asyncio.create_task(web.post("/jobs/sum/dispatch", json=large)) for web in (first, first, first, second)]
-        await until(lambda: sorted(turns.waiting for turns in thread._turns.values()), is_=[1, 3])
-        assert thread._executor._work_queue.qsize() == 2  # one of each token
-        refused = await first.post("/jobs/sum/dispatch", json=large)
-        assert (refused.status_code, refused.headers["retry-after"]) == (429, "5")
-        assert refused.json()["detail"] == "other arguments that you have sent wait to be checked: wait 5 s and try again"
-        assert (await first.post("/jobs/sum/dispatch", json={"args": {"all": [1]}})).status_code == 202
-    finally:
-        ended.set()
-    assert [(await one).status_code for one in kept] == [202] * 4
-    assert not thread._turns
-    assert (await first.post("/jobs/sum/dispatch", json=large)).status_code == 202
-
-
-async def test_a_check_whose_turn_does_not_come_in_time_is_refused_as_one_too_many(monkeypatch):
-    """The request was given up instead, with 503 as if PostgreSQL were away."""
-    monkeypatch.setattr(check_thread, "ANSWERED_WITHIN", 0.1)
-    thread, ended = CheckThread(), threading.Event()
-    thread._executor.submit(ended.wait)
-    try:
-        outcomes = await asyncio.wait_for(
-            asyncio.gather(*(thread.run(lambda: 1, 5.0) for _ in range(2)), return_exceptions=True), 20
-        )
-    finally:
-        ended.set()
-    assert [(error.status, error.headers) for error in outcomes] == [(429, {"Retry-After": "5"})] * 2
-    assert not thread._turns
-
-
-async def test_a_check_that_is_no_longer_wanted_does_not_wait():
-    thread, ended = CheckThread(), threading.Event()
-    thread._executor.submit(ended.wait)
-    waiting = [asyncio.create_task(thread.run(lambda: 1, 5.0)) for _ in range(2)]
-    await until(lambda: sum(turns.waiting for turns in thread._turns.values()), is_=2)
-    for one in waiting:
-        one.cancel()
-    await asyncio.gather(*waiting, return_exceptions=True)
-    assert not thread._turns
-    ended.set()
-    assert await thread.run(lambda: 2, 5.0) == 2
 
 
 async def test_arguments_that_take_too_long_to_check_are_refused(serving: Serving, sql, monkeypatch):

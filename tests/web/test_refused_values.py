@@ -23,6 +23,7 @@ from tenure.model import errors
 from tenure.model.states import State
 from tenure.store.faults import StatementTimeout
 from tenure.web.api_routes import ApiRoute
+from tenure.web.heavy_requests import HeavyRequests, Turn
 from tenure.web.live import websocket
 from tenure.web.problems import Problem, invalid, of_error
 from tenure.web.request_parsing import LARGEST_BODY, read_body
@@ -260,7 +261,7 @@ async def test_a_length_of_the_body_that_is_not_a_number(length):
     """uvicorn refuses them; a server of another kind may pass them on."""
     scope = {"type": "http", "method": "POST", "headers": [(b"content-length", length.encode("latin-1"))]}
     with pytest.raises(Problem) as caught:
-        await read_body(Request(scope), LARGEST_BODY)
+        await read_body(Request(scope), LARGEST_BODY, Turn(HeavyRequests(), "token 1"))
     assert caught.value.status == 413
 
 

@@ -23,7 +23,7 @@ from pydantic_core import SchemaError as NotRegex
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
-from tenure.web.check_thread import CheckThread
+from tenure.web import heavy_requests
 from tenure.web.problems import FieldProblem, short_name
 
 MOST_AT_ONCE = 1000
@@ -52,9 +52,6 @@ class _Ended(Exception):  # noqa: N818 - never leaves this module
     """The time for the check is over."""
 
 
-_thread = CheckThread()
-
-
 class ArgumentCheck:
     """One schema, read once."""
 
@@ -71,11 +68,11 @@ class ArgumentCheck:
         self._validator = _Validator(given, registry=Registry())
 
     async def problems(self, value: Any, where: str) -> list[FieldProblem]:
-        """What does not fit, at most 20. Raises `TooSlow`, and a problem if the caller has another large value that waits."""
+        """What does not fit, at most 20. Raises `TooSlow`, and a problem if the turn of the request does not come."""
         if not _is_large(value):
             with suppress(TooSlow):
                 return self.problems_within(AT_ONCE_WITHIN, value, where)
-        return await _thread.run(partial(self.problems_within, WITHIN, value, where), WITHIN)
+        return await heavy_requests.current.get().run(partial(self.problems_within, WITHIN, value, where))
 
     def problems_within(self, seconds: float, value: Any, where: str) -> list[FieldProblem]:
         """The same in this thread."""

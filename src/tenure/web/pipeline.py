@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
+from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -16,10 +17,10 @@ from tenure.client.json_values import to_json_value
 from tenure.model.errors import ConfigError, InvalidInput, StoreUnavailable
 from tenure.model.ids import uuid7
 from tenure.store.audit import AuditSource
-from tenure.web import check_thread
 from tenure.web.api_routes import ApiCall, ApiRoute, Reply
+from tenure.web.heavy_requests import LARGE, Turn, current
 from tenure.web.problems import Problem, internal_error, invalid_input, of_error
-from tenure.web.request_parsing import parse_body, parse_query, refuse_nul
+from tenure.web.request_parsing import parse_body, parse_query, read_body, refuse_nul
 from tenure.web.security.audit_log import AuditTrail
 from tenure.web.security.authentication import address_of, check_csrf, ip_of
 from tenure.web.security.headers import add_headers
@@ -62,7 +63,6 @@ class Endpoint:
     async def _answer(self, request: Request, services: WebServices) -> Response:
         route = self._route
         principal = await self._admitted(request, services)
-        check_thread.caller.set(principal.account)
         call = ApiCall(request=request, services=services, principal=principal, path=request.path_params)
         given: dict[str, Any] = {}
         refuse_nul(
@@ -71,11 +71,23 @@ class Endpoint:
         parsed = parse_query(request.query_params, route.query)
         if route.query is not None:
             given["query"] = parsed
-        if route.changes:
-            parsed = await parse_body(request, route.body, required=route.body_required, largest=route.largest_body)
+        if not route.changes:
+            return await self._carried_out(call, given)
+        turn = Turn(services.heavy_requests, services.authenticator.counted_as(principal, address_of(request)))
+        current.set(turn)
+        try:
+            parsed = await self._body(request, turn)
             if route.body is not None:
                 given["body"] = parsed
-        return await self._carried_out(call, given)
+            return await self._carried_out(call, given)
+        finally:
+            turn.end()
+
+    async def _body(self, request: Request, turn: Turn) -> BaseModel | None:
+        raw = await read_body(request, self._route.largest_body, turn)
+        if len(raw) > LARGE:
+            await turn.take(len(raw))
+        return parse_body(request, raw, self._route.body, required=self._route.body_required)
 
     async def _admitted(self, request: Request, services: WebServices) -> Principal:
         """The caller, if the request is allowed. A change that is refused here leaves a record in the log, not an entry in the

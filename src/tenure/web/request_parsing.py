@@ -13,6 +13,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from tenure.model.errors import InvalidPayload
 from tenure.model.payloads import check_json_text, clean_text
+from tenure.web.heavy_requests import LARGE, Turn
 from tenure.web.problems import LONGEST_NAME, FieldProblem, Problem, body_path, invalid, invalid_value
 
 LARGEST_BODY = 1024 * 1024  # bytes
@@ -74,8 +75,7 @@ def is_list(model: type[BaseModel], name: str) -> bool:
     return any(get_origin(annotation) is list for annotation in annotations)
 
 
-async def parse_body(request: Request, model: type[BaseModel] | None, *, required: bool, largest: int) -> BaseModel | None:
-    raw = await read_body(request, largest)
+def parse_body(request: Request, raw: bytes, model: type[BaseModel] | None, *, required: bool) -> BaseModel | None:
     if model is None:
         if raw.strip() not in (b"", b"{}"):
             message = "this route takes no body: leave it out"
@@ -114,8 +114,8 @@ def check_json(request: Request) -> None:
         raise Problem(415, "content-type", message, [{"path": "header.Content-Type", "message": message}])
 
 
-async def read_body(request: Request, largest: int) -> bytes:
-    """Refuses a large body before all of it has arrived."""
+async def read_body(request: Request, largest: int, turn: Turn) -> bytes:
+    """Refuses a body that is too large, or one too many of the large ones of its caller, before all of it has arrived."""
     declared = request.headers.get("content-length", "0")
     if not declared.isdecimal() or len(declared) > LONGEST_NUMBER or int(declared) > largest:
         raise _too_large(largest)
@@ -128,6 +128,8 @@ async def read_body(request: Request, largest: int) -> bytes:
                 if size > largest:
                     raise _too_large(largest)
                 parts.append(part)
+                if size > LARGE:
+                    turn.keep(int(declared) or largest)
     except TimeoutError:
         raise Problem(408, "timeout", f"the body did not arrive within {BODY_WITHIN:g} s: send it again") from None
     except ClientDisconnect:

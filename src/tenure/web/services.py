@@ -15,6 +15,7 @@ from tenure.flow.chains import Chains
 from tenure.store import reports, tokens
 from tenure.store.query import Fetch, Query, T
 from tenure.web.fleet_stats import FleetStats
+from tenure.web.heavy_requests import HeavyRequests
 from tenure.web.kind_directory import KindDirectory
 from tenure.web.live.flows import FlowReader
 from tenure.web.live.hub import LiveHub
@@ -74,6 +75,10 @@ class WebServices:
     @cached_property
     def limiter(self) -> RateLimiter:
         return RateLimiter()
+
+    @cached_property
+    def heavy_requests(self) -> HeavyRequests:
+        return HeavyRequests()
 
     @cached_property
     def pending_sockets(self) -> PendingSockets:

@@ -87,8 +87,12 @@ class Authenticator:
     def check_rate(self, principal: Principal, address: str) -> None:
         rate = self._options.rate if principal.rate is None else principal.rate
         if rate > 0:
-            who = f"tracker {address}" if principal.via == "tracker" else principal.account
-            self._limiter.check(who, rate, max(1.0, 2 * rate))
+            self._limiter.check(self.counted_as(principal, address), rate, max(1.0, 2 * rate))
+
+    @staticmethod
+    def counted_as(principal: Principal, address: str) -> str:
+        """A user may have the tracker tokens of many jobs."""
+        return f"tracker {address}" if principal.via == "tracker" else principal.account
 
     def check_sign_in(self, principal: Principal) -> None:
         """Also for tokens whose requests are not limited."""
