@@ -9,12 +9,13 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from starlette.requests import HTTPConnection
 
 from tenure.web import heavy_requests, pipeline
 from tenure.web.argument_checks import MOST_AT_ONCE
 from tenure.web.heavy_requests import AT_ONCE, LARGE, HeavyRequests, Turn
 from tenure.web.problems import Problem
-from tenure.web.security.authentication import Authenticator
+from tenure.web.security.authentication import counted_as
 from tenure.web.security.principal import Principal
 from tenure.web.web_app import WebApp
 from tenure.web.web_options import WebOptions
@@ -207,4 +208,5 @@ async def test_a_request_that_is_no_longer_wanted_does_not_wait():
 def test_trackers_count_together_by_their_address():
     """A user may have those of any number of jobs."""
     trackers = [Principal(name=f"tracker {n}", via="tracker") for n in range(2)]
-    assert {Authenticator.counted_as(one, "192.0.2.1") for one in trackers} == {"tracker 192.0.2.1"}
+    connection = HTTPConnection({"type": "http", "client": ("192.0.2.1", 1)})
+    assert {counted_as(one, connection) for one in trackers} == {"tracker 192.0.2.1"}

@@ -22,7 +22,7 @@ from tenure.web.heavy_requests import LARGE, Turn, current
 from tenure.web.problems import Problem, internal_error, invalid_input, of_error
 from tenure.web.request_parsing import parse_body, parse_query, read_body, refuse_nul
 from tenure.web.security.audit_log import AuditTrail
-from tenure.web.security.authentication import address_of, check_csrf, ip_of
+from tenure.web.security.authentication import check_csrf, counted_as, ip_of
 from tenure.web.security.headers import add_headers
 from tenure.web.security.origins import check_origin, cors_headers
 from tenure.web.security.principal import LOCAL, Principal
@@ -73,7 +73,7 @@ class Endpoint:
             given["query"] = parsed
         if not route.changes:
             return await self._carried_out(call, given)
-        turn = Turn(services.heavy_requests, services.authenticator.counted_as(principal, address_of(request)))
+        turn = Turn(services.heavy_requests, counted_as(principal, request))
         current.set(turn)
         try:
             parsed = await self._body(request, turn)
@@ -120,7 +120,7 @@ class Endpoint:
         if self._route.scope is None:
             return LOCAL
         principal = await services.authenticator.require(request)
-        services.authenticator.check_rate(principal, address_of(request))
+        services.authenticator.check_rate(principal, request)
         return principal
 
     def _check_access(self, principal: Principal, request: Request) -> None:

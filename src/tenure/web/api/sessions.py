@@ -40,7 +40,7 @@ async def start_session(call: ApiCall, body: SessionBody) -> Identity | Reply:
     principal = await services.authenticator.of_token(body.token, address_of(call.request))
     if principal.via != "token":
         raise invalid_value("body.token", "is not an api token: give one of `tenure tokens create`")
-    services.authenticator.check_rate(principal, address_of(call.request))
+    services.authenticator.check_rate(principal, call.request)
     services.authenticator.check_sign_in(principal)
     seconds = services.options.session_hours * 3600
     session = await services.tokens.start_session(principal, seconds)

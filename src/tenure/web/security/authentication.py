@@ -84,15 +84,10 @@ class Authenticator:
         if rate > 0 and not is_loopback(address):
             self._limiter.check(f"address {address}", rate, max(1.0, 2 * rate))
 
-    def check_rate(self, principal: Principal, address: str) -> None:
+    def check_rate(self, principal: Principal, connection: HTTPConnection) -> None:
         rate = self._options.rate if principal.rate is None else principal.rate
         if rate > 0:
-            self._limiter.check(self.counted_as(principal, address), rate, max(1.0, 2 * rate))
-
-    @staticmethod
-    def counted_as(principal: Principal, address: str) -> str:
-        """A user may have the tracker tokens of many jobs."""
-        return f"tracker {address}" if principal.via == "tracker" else principal.account
+            self._limiter.check(counted_as(principal, connection), rate, max(1.0, 2 * rate))
 
     def check_sign_in(self, principal: Principal) -> None:
         """Also for tokens whose requests are not limited."""
@@ -144,6 +139,11 @@ def check_csrf(connection: HTTPConnection, principal: Principal) -> None:
         raise Problem(
             403, "csrf", "the header X-CSRF-Token is not that of the session: send the `csrf` that GET /_api/session returns"
         )
+
+
+def counted_as(principal: Principal, connection: HTTPConnection) -> str:
+    """Under which the requests of a principal are counted. A user may have the tracker tokens of many jobs."""
+    return f"tracker {address_of(connection)}" if principal.via == "tracker" else principal.account
 
 
 def address_of(connection: HTTPConnection) -> str:
