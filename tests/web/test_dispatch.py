@@ -151,6 +151,33 @@ async def test_a_key_finds_the_earlier_job(jobs, serving):
     assert (second.json()["existed"], second.json()["same_input"], other_input.json()["same_input"]) == (True, True, False)
 
 
+@pytest.mark.parametrize("with_code", [True, False])
+async def test_a_key_does_not_confirm_a_guess_of_a_hidden_value(app, app_without_jobs, serving, with_code):
+    """Whether the input is the same told whether the password was right, one guess per request."""
+
+    @app.job
+    async def login(user: str, password: str | None = None, env: list | None = None) -> None: ...
+
+    web = await serving.admin(app=app if with_code else app_without_jobs)
+    async with app.running():
+        await until(lambda: exists(web, "/kinds/login"))
+
+    async def same_input(key, **args):
+        answer = (await web.post("/jobs/login/dispatch", json={"key": key, "args": {"user": "ann", **args}})).json()
+        return answer["existed"], answer["same_input"]
+
+    assert await same_input("a", password="1234") == (False, True)
+    for guess in ("1234", "1235"):
+        assert await same_input("a", password=guess) == (True, None)
+    assert await same_input("b", env=[{"name": "PIN_TOKEN", "value": 1}]) == (False, True)
+    assert [await same_input("b", env=[{"name": "PIN_TOKEN", "value": n}]) for n in (1, 2)] == [(True, None)] * 2
+    assert await same_input("a", env=[]) == (True, False)
+
+
+async def exists(web, path):
+    return (await web.get(path)).status_code == 200
+
+
 async def test_an_idempotency_key_makes_repeated_requests_harmless(jobs, serving, states):
     web = await serving.admin()
     send = lambda args: web.post("/jobs/export_users/dispatch", json={"args": args}, headers={"Idempotency-Key": "r-1"})  # noqa: E731

@@ -60,8 +60,9 @@ class Dispatched(TypedDict):
     kind: str
     existed: bool
     """An earlier job has the same key; no new job was made."""
-    same_input: bool
-    """False when that one was given other input."""
+    same_input: bool | None
+    """False when that one was given other input. None: that is not told, because the arguments of this request have values that
+    are hidden, and a guess of them would be confirmed."""
     job: JobView | None
     """None if it could not be read: the earlier job has been deleted, or its retention is over. Of a new job without a time,
     `created_at` and `enqueued_at` are by the clock of the web server, and `limit_group` is null: `GET /jobs/{id}` has the stored
@@ -73,8 +74,8 @@ async def dispatch_job(call: ApiCall, body: DispatchBody) -> Dispatched | Reply:
 
     When this returns, the job survives any crash. 200 instead of 202: a job with the same key exists, and no new one was made.
     The header `Idempotency-Key` makes a repeated request harmless for a day, for jobs without a key of their own. It counts for
-    this kind and this token or user. Other arguments with the same key are refused with 422; other options, such as queue,
-    priority or delay, are not compared, and the first job is returned as it is.
+    this kind and this token or user. Other arguments with the same key are refused with 422, also if only hidden values differ;
+    other options, such as queue, priority or delay, are not compared, and the first job is returned as it is.
     """
     kind = call.path["kind"]
     _check_kind(call, kind)
@@ -98,7 +99,7 @@ async def dispatch_job(call: ApiCall, body: DispatchBody) -> Dispatched | Reply:
         "id": str(handle.id),
         "kind": kind,
         "existed": handle.existed,
-        "same_input": handle.same_input,
+        "same_input": None if handle.existed and _has_hidden(call, plain) else handle.same_input,
         "job": None if job is None else shown(call, job),
     }
     location = "../" * (kind.count("/") + 1) + str(handle.id)
@@ -123,6 +124,11 @@ async def _checked(call: ApiCall, kind: str, body: DispatchBody, header: str | N
         options = {**options, "key": header, "key_for": KEPT_FOR}
     checked = call_options(kind, "dispatch", **options)
     return CallMaker(UnknownJob.of_published(known.kind), checked).of_input(body.args), checked
+
+
+def _has_hidden(call: ApiCall, job: JobStatus) -> bool:
+    """An input that is the same has the same hidden values, so the stored one need not be read."""
+    return bool(call.services.redaction.hide(job.input) != job.input)
 
 
 def _without_secrets(call: ApiCall, body: DispatchBody, *jobs: JobStatus) -> dict[str, Any]:
