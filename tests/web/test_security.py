@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import hashlib
 import json
 import re
 import socket
@@ -22,6 +23,7 @@ from tenure.store.migrator import roles_sql
 from tenure.web import Principal, create_app, tracker_token
 from tenure.web.api.job_filters import JobsQuery
 from tenure.web.http_protocol import HttpProtocol
+from tenure.web.live.followed import version_of
 from tenure.web.openapi import document
 from tenure.web.problems import Problem
 from tenure.web.reader_deadline import LEAST_TAKEN, ReaderDeadline, unsent
@@ -1078,6 +1080,28 @@ async def test_s13_a_message_with_a_secret_is_sent_once(app, serving):
         for _ in range(2):  # each second, after all followed jobs were looked at
             assert (await live.receive())["type"] == "overview"
         await web.post(f"/jobs/{job_id}/cancel")
+
+
+async def test_s13_the_version_of_a_job_is_not_a_hash_of_hidden_values(app, serving):
+    """Whoever had a version could compare it with the hashes of guesses, as fast as their own machine computes them."""
+
+    @app.job
+    async def login(ctx: Context, password: str) -> None:
+        ctx.progress(5, f"trying {password}")
+
+    server, token = await serving.serve(), await serving.token()
+    web, live = await server.client(token), await server.live(token)
+    job_id = await send(web, "login", {"password": SWORDFISH})
+    async with app.running():
+        await until(lambda: over(web, job_id))
+    await live.send(type="subscribe", topics=[f"job:{job_id}"])
+    message = await live.receive()
+    assert message["job"]["progress_message"] == f"trying {REDACTED}"
+    guess = repr(version_of(await app.client().find(job_id)))
+    assert SWORDFISH in guess
+    assert message["version"] != hashlib.sha256(guess.encode()).hexdigest()[:16]
+    again = await web.get(f"/jobs/{job_id}/events", headers={"last-event-id": message["version"]})
+    assert again.status_code == 204
 
 
 # S14: the audit log

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from starlette.responses import StreamingResponse
 
 from tenure.model.errors import StoreUnavailable
-from tenure.web.api.jobs import visible
+from tenure.web.api.jobs import find_unredacted, visible
 from tenure.web.api_routes import ApiCall, Reply
 from tenure.web.job_views import OVER
 from tenure.web.live.followed import FollowedJob, check_version
@@ -29,9 +29,10 @@ async def stream_events(call: ApiCall) -> str | Reply:
     job = await visible(call)
     seen = call.request.headers.get("last-event-id")
     check_version(seen, "header.Last-Event-ID")
-    if job.state in OVER:
+    if job.state in OVER and seen is not None:
         followed = FollowedJob(LiveTopic(Subject.JOB, str(job.id)))
-        followed.update(job)
+        for found in await find_unredacted(call, [job.id], None):  # read as for live connections, without large inputs
+            followed.update(call.services.redaction.job(found.job))
         if followed.digest == seen:
             return Reply(None, 204)
     call.services.live.check_room(call.principal)

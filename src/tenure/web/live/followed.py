@@ -93,8 +93,10 @@ class FollowedJob:
 
     @property
     def digest(self) -> str:
-        """The same in every process, so that a viewer may reconnect to another one."""
-        return hashlib.sha256(repr(self.version).encode()).hexdigest()[:16]
+        """The same in every process, so that a viewer may reconnect to another one. Of what is shown: the hash of a hidden value
+        would tell whether a guess is right."""
+        shown = None if self.status is None else version_of(self.status)
+        return hashlib.sha256(repr(shown).encode()).hexdigest()[:16]
 
     def _text(self, *, whole: bool) -> str:
         text = self._texts.get(whole)
