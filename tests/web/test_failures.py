@@ -9,7 +9,8 @@ import pytest
 
 from tenure import Fail, Tenure
 from tenure.store.failures import FailureRow
-from tenure.web.failure_groups import STEPS, group_failures, shared_values
+from tenure.web.failure_groups import LONGEST_MESSAGE, STEPS, group_failures, shared_values
+from tenure.web.security.redaction import KnownSecrets
 from tests.waiting import until
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -51,6 +52,15 @@ def test_a_group_that_rises_comes_first():
     steady = [failed("ValueError: often\n\n", ago=3600 / STEPS * n) for n in range(STEPS)]
     new = [failed("KeyError: new\n\n", ago=n) for n in range(20)]
     assert [group.error for group in group_failures([*steady, *new], NOW, 3600.0)] == ["KeyError", "ValueError"]
+
+
+def test_the_beginning_of_a_secret_is_not_left_where_a_message_is_cut():
+    for n in range(LONGEST_MESSAGE - 20, LONGEST_MESSAGE):
+        text = f"{'a ' * (n // 2)}swordfish and more {'b ' * 100}"
+        [group] = group_failures([failed(f"ValueError: {text}\n\n")], NOW, 3600.0)
+        shown = group.without(KnownSecrets(["swordfish"]))
+        assert "sw" not in shown.message + shown.sample
+        assert (len(shown.message), len(shown.sample)) == (LONGEST_MESSAGE, LONGEST_MESSAGE)
 
 
 def test_shared_values_are_those_of_most_jobs():

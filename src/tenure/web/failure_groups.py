@@ -54,9 +54,9 @@ class FailureGroup:
     ids: list[UUID]
 
     def without(self, secrets: KnownSecrets) -> FailureGroup:
-        """Of which the messages are free of these."""
-        starred = secrets.changed(lambda text: _VARYING.sub("*", text))
-        return replace(self, message=starred.hide(secrets.hide(self.message)), sample=secrets.hide(self.sample))
+        """Of which the messages are free of these, and then cut: the beginning of a secret would not be found."""
+        message, sample = secrets.changed(_starred).hide(secrets.hide(self.message)), secrets.hide(self.sample)
+        return replace(self, message=message[:LONGEST_MESSAGE], sample=sample[:LONGEST_MESSAGE])
 
     @property
     def jobs(self) -> int:
@@ -83,10 +83,14 @@ def group_failures(rows: Iterable[FailureRow], until: datetime, seconds: float) 
     for row in rows:
         failure = Failure.read(row.error or "", is_reason=row.state == State.FAILED)
         message = " ".join(failure.message.split())
-        key = row.kind, failure.type, _VARYING.sub("*", message)[:LONGEST_MESSAGE]
+        key = row.kind, failure.type, _starred(message)[:LONGEST_MESSAGE]
         found.setdefault(key, []).append((row, message))
     groups = [_group(key, members, until, seconds) for key, members in found.items()]
     return sorted(groups, key=lambda group: (-group.rise, -group.last.timestamp()))
+
+
+def _starred(text: str) -> str:
+    return _VARYING.sub("*", text)
 
 
 def _group(
@@ -104,8 +108,8 @@ def _group(
         id=hashlib.sha256("\0".join((kind, error or "", message)).encode("utf-8", "replace")).hexdigest()[:16],
         kind=kind,
         error=error,
-        message=message,
-        sample=members[0][1][:LONGEST_MESSAGE],
+        message=_starred(members[0][1]),
+        sample=members[0][1],
         queues=sorted({row.queue for row in rows}),
         states=dict(Counter(row.state for row in rows)),
         first=rows[-1].at,

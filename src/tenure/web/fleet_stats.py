@@ -26,7 +26,7 @@ from tenure.web.failure_groups import FailedJobs, FailureGroup, group_failures
 from tenure.web.fleet_survey import FleetSurvey
 from tenure.web.job_views import LARGEST_SHOWN
 from tenure.web.security.principal import LOCAL, Principal
-from tenure.web.security.redaction import Redaction
+from tenure.web.security.redaction import KnownSecrets, Redaction
 
 T = TypeVar("T")
 
@@ -214,7 +214,7 @@ class FleetStats:
             groups = found.groups[start : start + GROUPS_AT_ONCE]
             rows = await self._read(live.find_shown([group.newest[0] for group in groups], LARGEST_SHOWN))
             known = {row.job.id: self._redaction.secrets_of(JobStatus.from_row(row.job)) for row in rows}
-            shown += [group.without(known[group.newest[0]]) if group.newest[0] in known else group for group in groups]
+            shown += [group.without(known.get(group.newest[0], KnownSecrets([]))) for group in groups]
         return replace(found, groups=shown)
 
     async def _shared(self, query: Query[T], step: float) -> list[T]:
