@@ -131,6 +131,7 @@ def plant_names(sql, name: str, text: str) -> None:
         request_id=str(uuid4()),
         phase="finished",
         actor=name,
+        source="api",
         ip=name,
         action=name,
         subject=name,
