@@ -288,7 +288,7 @@ async def test_s6_what_is_not_http_gets_a_problem_document(jobs, serving):
     ids=["body", "chunks", "long", "many"],
 )
 async def test_s6_a_handshake_that_cannot_be_read_is_answered_and_ends(jobs, serving, more):
-    """Such connections stayed open for ever, until there was no room for others."""
+    """Such connections stayed open for ever, and took the places of others."""
     server = await serving.serve()
     head = b"GET /_api/live HTTP/1.1\r\nHost: localhost\r\nConnection: upgrade\r\nUpgrade: websocket\r\n"
     assert_is_a_problem(await raw_answer(server, head + more), 400)
@@ -1083,7 +1083,7 @@ async def test_s13_a_message_with_a_secret_is_sent_once(app, serving):
 
 
 async def test_s13_the_version_of_a_job_is_not_a_hash_of_hidden_values(app, serving):
-    """Whoever had a version could compare it with the hashes of guesses, as fast as their own machine computes them."""
+    """A client that had a version could compare it with the hashes of guesses, as fast as its own machine computes them."""
 
     @app.job
     async def login(ctx: Context, password: str) -> None:
