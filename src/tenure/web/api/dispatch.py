@@ -61,7 +61,7 @@ class Dispatched(TypedDict):
     existed: bool
     """An earlier job has the same key; no new job was made."""
     same_input: bool | None
-    """False when that one was given other input. None: that is not told, because the arguments of this request have values that
+    """False when that one was given other input. None: not reported, because the arguments of this request have values that
     are hidden, and a guess of them would be confirmed."""
     job: JobView | None
     """None if it could not be read: the earlier job has been deleted, or its retention is over. Of a new job without a time,

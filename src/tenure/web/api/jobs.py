@@ -80,7 +80,7 @@ async def _newest_shown(
     call: ApiCall, parts: Sequence[Filters], before: UUID | None, limit: int, shown_filter: ShownFilter
 ) -> JobPage:
     """Jobs that match, but not as they are shown, must not change where the page ends: that would tell the same. So it continues
-    behind them, for a bounded number of rounds."""
+    behind them, for a bounded number of rounds: behind more of them, the page does end."""
     found: list[JobView] = []
     edge = before
     for _ in range(MOST_ROUNDS):
